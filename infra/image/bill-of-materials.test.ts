@@ -43,7 +43,7 @@ test('the serial number is a UUID that depends only on the content', () => {
   assert.notEqual(serial([one]), serial([one, two]));
 });
 
-test('a Node is listed only for a subject that has one, and another name gives another serial number', () => {
+test('Node is listed only for a subject that contains it, and a different name gives a different serial number', () => {
   const listed = (subject: Subject) =>
     sbom(subject, [one], lockedChecksums(LOCKFILE)) as { components: { name: string }[]; serialNumber: string };
   const library = { type: 'library', name: '@hopline/client', version: '1.2.3' } as const;

@@ -42,7 +42,10 @@ const AGENT_KIT = { name: '@hopline/agent', type: 'module', exports: { '.': './a
 /** The sub-agent resolves the program of its hosts as in a checkout. */
 const AGENT_CODE = { name: '@hopline/agent-code', type: 'module', exports: { './host': './host.mjs' } };
 
-/** The modules whose code the image has, each with those that it imports, as paths relative to `root`: services, command line and page. */
+/**
+ * The modules whose code is in the image (services, command line and page), each with the modules that it imports, as paths relative to
+ * `root`.
+ */
 export async function imageModules(root: string): Promise<Map<string, readonly string[]>> {
   const services = await build({ ...serviceBuild(root), outdir: join(root, 'unwritten'), metafile: true, write: false });
   return modulesOf([services.metafile, await pageMetafile(root)]);
@@ -60,8 +63,8 @@ export async function bundle(root: string, folder: string, more: Readonly<Record
 }
 
 /**
- * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the
- * same classes as the service that runs it. The same sources give the same bytes. `more`: further modules by the name of their bundle.
+ * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the same
+ * classes as the service that runs it. The same sources give the same bytes. `more`: further modules, keyed by the name of their bundle.
  */
 export async function bundleCode(root: string, folder: string, more: Readonly<Record<string, string>> = {}): Promise<Metafile> {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -142,7 +145,7 @@ function serviceBuild(root: string, more: Readonly<Record<string, string>> = {})
   };
 }
 
-/** Results by the root of the checkout: a release asks for one twice, and each takes as long as a bundle. */
+/** Results by the root of the checkout. A release needs the same result twice, and computing it takes as long as a bundle. */
 const pageMetafiles = new Map<string, Promise<Metafile>>();
 
 function pageMetafile(root: string): Promise<Metafile> {

@@ -27,8 +27,8 @@ export function installedLibraries(program: string): Copied[] {
 }
 
 /**
- * The libraries that a program of another architecture is linked with, from Debian: they come from the package sources of this machine, which
- * apt verifies. Unpacks them below `folder`.
+ * Unpacks below `folder` the libraries with which a program of another architecture is linked. They are Debian packages from the package
+ * sources of this machine, which apt verifies.
  */
 export function debianLibraries(program: string, architecture: Architecture, folder: string): Copied[] {
   unpackDebianPackages(architecture, folder);
@@ -49,7 +49,7 @@ export function debianLibraries(program: string, architecture: Architecture, fol
   return [...found.values()].sort(byTarget);
 }
 
-/** Uses its own package lists, so that this machine's lists stay unchanged. */
+/** Uses package lists of its own, so that this machine's lists stay unchanged. */
 function unpackDebianPackages(architecture: Architecture, folder: string): void {
   const state = mkdtempSync(join(tmpdir(), 'hopline-apt-'));
   try {

@@ -26,8 +26,8 @@ const ETC = {
 };
 
 /**
- * The layer that changes only with Node: Node, the libraries it is linked with, and the files that libc reads. `unpacked`: an empty folder
- * for packages with libraries of another architecture.
+ * The layer that changes only with Node: Node itself, the libraries with which it is linked, and the files that libc reads. `unpacked`: an
+ * empty folder for packages with libraries of another architecture.
  */
 export function writeBase(folder: string, node: string, architecture: Architecture, unpacked: string): void {
   const found = readElf(node)?.architecture;

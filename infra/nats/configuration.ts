@@ -17,7 +17,7 @@ import {
 } from '@hopline/log-jetstream';
 
 /**
- * `groups`: the most stream groups that the log may have, in all layouts together. `earlierAgents`: agents of a version before 2026-11-30
+ * `groups`: the maximum number of stream groups of the log, in all layouts together. `earlierAgents`: agents of a version before 2026-11-30
  * also run. `agentAccounts`: each agent has an account of its own, which only a new log can have.
  */
 type ConfigurationOptions = {
@@ -67,7 +67,10 @@ export function chartPermissions(): string {
     };
   };
   const services = SERVICE_USERS.map(user => [user, entry(user)] as const);
-  /** `earlier`: further subjects of an agent of a version before 2026-11-30. The rest after it: what passes between its account and that of the log. */
+  /**
+   * `earlier`: further subjects of an agent of a version before 2026-11-30. The members after it: the subjects that pass between the
+   * agent's account and that of the log.
+   */
   const agentEntry = (user: `agent.${string}`) => {
     const { publish } = permissionsOf(user, names);
     const all = permissionsOf(user, names, { earlierAgents: true });

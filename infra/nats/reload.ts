@@ -3,15 +3,18 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 
 /**
- * Has a nats-server reload its configuration whenever its certificate changes: a container next to it, in the image of Hopline, that
- * shares its process namespace. Arguments: the server's PID file, and the folder of `ca.crt`, `tls.crt` and `tls.key`.
+ * Makes a nats-server reload its configuration whenever its certificate changes. It runs in a container next to the server, in the image of
+ * Hopline, and shares its process namespace. Arguments: the server's PID file, and the folder of `ca.crt`, `tls.crt` and `tls.key`.
  */
 const [pidFile, folder] = process.argv.slice(2);
 if (pidFile === undefined || folder === undefined)
   throw new Error('usage: nats-reload PID_FILE FOLDER (PID file of nats-server, folder of its certificate)');
 
 const RECHECK_MS = 2_000;
-/** The files in force, which the server had at its last signal. Empty at first: a renewal before the start of this program counts, too. */
+/**
+ * The files in force, which the server had at its last signal. Empty at first, so that a renewal before the start of this program also
+ * counts.
+ */
 let inForce = '';
 let reported = '';
 

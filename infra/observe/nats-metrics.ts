@@ -1,7 +1,7 @@
 /**
- * Metrics of NATS from its monitoring port (`/varz`, `/jsz`), under the names that prometheus-nats-exporter gives them: the rules work with either, and
- * so do the dashboards, but for the panel of `jetstream_stream_first_timestamp_seconds`, which that exporter does not have. On Kubernetes the chart
- * runs this program next to each server.
+ * Metrics of NATS from its monitoring port (`/varz`, `/jsz`), under the names that prometheus-nats-exporter uses. The rules work with
+ * either of them, and so do the dashboards, except for the panel of `jetstream_stream_first_timestamp_seconds`, a metric that the exporter
+ * lacks. On Kubernetes the chart runs this program next to each server.
  */
 
 type Stream = {

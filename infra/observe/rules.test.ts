@@ -208,7 +208,7 @@ for (const [alert, fault] of Object.entries(FAULTS)) {
   );
 }
 
-/** The counters of rare events: a process may raise one before its first scrape, so that `increase` finds nothing. */
+/** The counters of rare events. A process may count such an event before its first scrape, and `increase` then finds nothing. */
 const RARE = [
   'HoplineGaps',
   'HoplineRecordsRejected',
@@ -247,7 +247,7 @@ test('HoplineShardsWithoutRelay fires when no relay is left, while another proce
   checkFiring(t, { ...QUIET, ...removed }, []);
 });
 
-test('the alerts on shards go on for hours while no process owns them', { skip }, t => {
+test('the alerts on shards keep firing for hours while no process owns them', { skip }, t => {
   const hours = (value: string, until: string) => `${value}x30 ${until}`;
   const series = {
     'up{job="hopline", instance="ingress-1"}': '1x140',
@@ -433,7 +433,7 @@ test('one restart of every shard raises no alert, however many shards there are'
   checkFiring(t, { ...QUIET, ...Object.fromEntries(shards) }, []);
 });
 
-test('a cluster without a supervisor for a day counts as one that has none, and a removed cluster raises no alert', {
+test('a cluster that has had no supervisor for a day counts as one without a supervisor, and a removed cluster raises no alert', {
   skip,
 }, t => {
   const supervisor = 'hopline_active_tasks{job="hopline", service="supervisor", instance="supervisor-1"}';
@@ -445,7 +445,7 @@ test('a cluster without a supervisor for a day counts as one that has none, and 
 test('HoplineRetentionNear fires for a stream that reads slowly, without an open task', { skip }, t => {
   const { 'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': _open, ...quiet } = QUIET;
   checkFiring(t, quiet, []);
-  // It reads 20 times slower than the clock, and retention goes on with the clock.
+  // It reads 20 times slower than the clock, while retention keeps pace with the clock.
   const slow = {
     'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '6000+3x90',
   };
@@ -464,7 +464,7 @@ const withoutRetention = () =>
   );
 
 test('a quiet cluster raises no HoplineRetentionNear when the record that an open task needs becomes the oldest', { skip }, t => {
-  // The task began three and a half days after the record before it. Both relays see within a minute that this one has expired.
+  // The task began three and a half days after the record before it. Within a minute, both relays see that the earlier record has expired.
   const jump = { [firstOf('A2A_LOG')]: '-302400x60 0x30', [firstOf('A2A_LOG', 'relay-2')]: '-302400x61 0x29' };
   checkFiring(t, { ...withoutRetention(), ...jump, [NEEDED]: '0x90' }, [], { within: '60m' });
 });
@@ -474,7 +474,7 @@ test('a stream whose records are all newer than what an open task needs raises n
   checkFiring(t, { ...withoutRetention(), ...streams, [NEEDED]: '-300000x90' }, []);
 });
 
-test('HoplineRetentionNear fires within an hour of the age limit, also on a stream that removes nothing', { skip }, t => {
+test('HoplineRetentionNear fires within an hour of the age limit, even for a stream that removes nothing', { skip }, t => {
   const limit = { 'hopline_log_age_limit_seconds{job="hopline", service="relay", stream="A2A_LOG"}': '604800x90' };
   const needs = (leftAt80m: number) => ({ [firstOf('A2A_LOG')]: '-600000x90', [NEEDED]: `${leftAt80m + 4_800 - 604_800}x90` });
   checkFiring(t, { ...withoutRetention(), ...limit, ...needs(3_000) }, ['HoplineRetentionNear']);
@@ -529,7 +529,7 @@ test('a webhook that fails does not hide another one that waits', { skip }, t =>
   checkFiring(t, { ...QUIET, ...fails, ...FAULTS.HoplineWebhooksLate }, ['HoplineWebhookFails', 'HoplineWebhooksLate']);
 });
 
-test('alerts match the job that the chart names, and streams with a prefix', { skip }, t => {
+test('alerts match the job name of the chart, and streams with a prefix', { skip }, t => {
   const down = { 'up{job="hopline/default/prod", instance="10.0.0.1:8000"}': '1x70 0x20' };
   checkFiring(t, { ...QUIET, ...down }, ['HoplineProcessDown']);
   const queue = 'stream_name="blue_A2A_WORK"';

@@ -3,7 +3,7 @@ import type { RunFile } from '@hopline/local-cluster';
 
 type TargetGroup = { targets: string[]; labels: { instance: string } };
 
-/** Writes the processes with metrics to a file for Prometheus' file discovery. NATS is not among them: it has its own exporter. */
+/** Writes the processes with metrics to a file for Prometheus' file discovery. NATS is not among them, because it has its own exporter. */
 export function targetsOf({ processes }: Pick<RunFile, 'processes'>): TargetGroup[] {
   const scraped = processes.filter(({ service, url }) => service !== 'nats' && url.startsWith('http'));
   return scraped.map(({ url, instance }) => ({ targets: [new URL(url).host], labels: { instance } }));

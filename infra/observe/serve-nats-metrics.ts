@@ -1,7 +1,10 @@
 import { createServer } from 'node:http';
 import { natsMetrics } from './nats-metrics.ts';
 
-/** Serves the metrics of one nats-server at /metrics: a container next to it, in the image of Hopline. Arguments: port and monitoring URL. */
+/**
+ * Serves the metrics of one nats-server at /metrics. It runs in a container next to the server, in the image of Hopline. Arguments: port
+ * and monitoring URL.
+ */
 const [port, monitorUrl] = process.argv.slice(2);
 if (port === undefined || monitorUrl === undefined)
   throw new Error('nats-metrics PORT URL: the port to listen on, the monitoring URL of NATS');

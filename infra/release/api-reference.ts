@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Application, LogLevel, type TypeDocOptions } from 'typedoc';
 
-/** Entry points with public names. The command has none. */
+/** Entry points with public names. The command has no such entry point. */
 export const ENTRY_POINTS = [
   'packages/client/src/index.ts',
   'packages/client/src/tasks.ts',

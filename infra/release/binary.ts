@@ -16,8 +16,8 @@ export function binaryFault({ platform, arch, config, version } = process): stri
 }
 
 /**
- * Makes the command line a single file for the platform of this machine: this Node with the bundle in it, its licenses and its bill of
- * materials. The same sources and the same Node give the same bytes. Returns the paths.
+ * Makes a single file of the command line for the platform of this machine (this Node with the bundle in it), with its licenses and its
+ * bill of materials. The same sources and the same Node give the same bytes. Returns the paths.
  */
 export async function makeBinary(root: string, outFolder: string): Promise<[binary: string, licenses: string, sbom: string]> {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -54,7 +54,7 @@ function writeExecutable(root: string, code: string, output: string): void {
   }
 }
 
-/** The license of Node, with those of the libraries that it is linked with. */
+/** The license of Node, and those of the libraries with which it is linked. */
 function nodeLicense(): string {
   const folder = join(dirname(process.execPath), '..');
   const path = ['LICENSE', 'share/doc/node/LICENSE'].map(file => join(folder, file)).find(existsSync);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextChangelog } from './changelog.ts';
 
-test('the unreleased notes become those of the version, and an empty section begins', () => {
+test('the unreleased notes become the notes of the version, and an empty section begins', () => {
   const before = '# Changelog\n\n## Unreleased\n\n### Added\n- a thing\n\n## 0.1.0 - 2026-01-01\n\n- first\n';
   const { changelog, notes } = nextChangelog(before, '0.2.0', '2026-02-02');
   assert.equal(notes, '### Added\n- a thing');

@@ -84,7 +84,7 @@ export function readWorkspaces(root: string): Workspace[] {
 }
 
 /**
- * Replaces imports of workspace packages with relative paths, so that a published package contains everything it needs of Hopline, and the
+ * Replaces imports of workspace packages with relative paths, so that a published package contains everything that it needs of Hopline, and
  * internal packages stay internal. Two copies of one internal package in one process would break `instanceof` on its errors, so nothing
  * published depends on another published package.
  */

@@ -59,7 +59,7 @@ test("converting twice changes nothing more; of an old and a current name, the c
   assert.match(both.notes.join('\n'), /serviceAccountName is dropped/);
 });
 
-test('an empty list of agents becomes demoAgents: false; an agent without a name, and two of one name, are errors', () => {
+test('an empty list of agents becomes demoAgents: false; an agent without a name, and two agents with the same name, are errors', () => {
   for (const none of ['agents: []\nauth: {}\n', 'agents: null\nauth: {}\n'])
     assert.deepEqual(parse(convertValues(none).text), { auth: {}, demoAgents: false });
   assert.throws(() => convertValues('agents: [{ entry: {} }]'), /has no name/);

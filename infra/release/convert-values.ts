@@ -3,7 +3,8 @@ import { type Document, isMap, isScalar, isSeq, parseDocument, type YAMLMap } fr
 
 /**
  * Converts chart values that were written before a change in docs/guides/upgrading.md to the current form: `node
- * infra/release/convert-values.ts values.yaml > values-new.yaml`. Comments stay. What a person has to decide is on stderr.
+ * infra/release/convert-values.ts values.yaml > values-new.yaml`. Comments are kept. Decisions that a person has to make are printed on
+ * stderr.
  */
 
 type Path = readonly string[];
@@ -102,7 +103,7 @@ function convertAgents(document: Document, notes: string[]): void {
   }
   if (!isSeq(agents)) return;
   const byName = document.createNode({}) as YAMLMap;
-  // The comment before the first entry belongs to the list, that before another one to the entry.
+  // The comment before the first entry belongs to the list; a comment before any other entry belongs to that entry.
   byName.commentBefore = agents.commentBefore ?? null;
   for (const agent of agents.items) {
     const name = isMap(agent) ? agent.get('name') : undefined;

@@ -60,7 +60,7 @@ test('the packages have the versions of this repository', t => {
   for (const one of Object.values({ ...dependencies, ...devDependencies })) assert.match(String(one), /^\d+\.\d+\.\d+/);
 });
 
-test('a project installs from the registry that its program came from', t => {
+test('a project installs from the registry from which its program came', t => {
   const { cwd, run } = create(t, ['weather'], 'http://127.0.0.1:4873/');
   run();
   assert.equal(readFileSync(join(cwd, 'weather/.npmrc'), 'utf8'), 'registry=http://127.0.0.1:4873/\n');

@@ -6,7 +6,7 @@ import { npmPack, type Tarball } from './npm-pack.ts';
 
 /** Oldest Node that runs the first lines of the package. They fetch the Node that the bundles need where this one is older. */
 const NODE_MIN = '>=20';
-/** The files that the demo's agent `files` shows: a part of the repository, in the same folders. */
+/** The files that the demo's agent `files` shows: a part of the repository, in the same folder structure. */
 const SHOWN = ['README.md', 'package.json', 'packages/README.md', 'packages/*/README.md', 'docs/README.md', 'docs/guides/*.md'];
 /** Packages that the code of agents imports, which bundles cannot contain. */
 const BUNDLED = ['@hopline/agent', '@hopline/agent-code'];

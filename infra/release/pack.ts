@@ -87,8 +87,8 @@ function stage(root: string, compiled: string, staging: string, target: PublicPa
 }
 
 /**
- * Packages that depend on exact versions of each other. With a range, npm installs a newer patch beside the version that the others name: 11 copies
- * of `@opentelemetry/resources` on 2026-11-28, when one package of the family had no release of that patch.
+ * Packages that depend on exact versions of each other. With a range, npm installs a newer patch next to the version that the others name:
+ * there were 11 copies of `@opentelemetry/resources` on 2026-11-28, when one package of the family had no release of that patch.
  */
 const RELEASED_TOGETHER = /^@opentelemetry\/(?!api$)/;
 

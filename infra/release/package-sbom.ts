@@ -39,7 +39,7 @@ function withDependencies(direct: readonly string[]): Set<string> {
   return folders;
 }
 
-/** The folders of what a package depends on. npm installs peers as well, unless they are optional. */
+/** The folders of a package's dependencies, including its peers unless they are optional, because npm installs those as well. */
 function dependenciesOf(folder: string): string[] {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {}, optionalDependencies = {} } = manifest;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ENTRY_POINTS } from './api-reference.ts';
 import { PUBLIC_PACKAGES, publicEntries } from './public-packages.ts';
 
-test('the published entries of the client and the agent kit are those of the API reference', () => {
+test('the published entries of the client and the agent kit match the API reference', () => {
   const published = PUBLIC_PACKAGES.slice(0, 2).flatMap(target => {
     const manifest = new URL(`../../${target.folder}/package.json`, import.meta.url);
     const { exports } = JSON.parse(readFileSync(manifest, 'utf8')) as { exports: Record<string, string> };

@@ -107,7 +107,7 @@ test('a chart is packed with its name as folder, and the same files give the sam
   assert.ok(layout.includes(`blobs/${one.digest.replace(':', '/')}`));
 });
 
-test('a package names the repository of the workflow that publishes it, and no repository outside a workflow', () => {
+test('a package names the repository of the workflow that publishes it; outside of a workflow it names none', () => {
   const workflow = { GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'o/hopline' };
   assert.deepEqual(repository(workflow), { repository: { type: 'git', url: 'git+https://github.com/o/hopline.git' } });
   assert.deepEqual(repository({}), {});

@@ -17,8 +17,8 @@ const BYTES_TYPE = 'application/octet-stream';
 const OURS = /^(?:hopline|create-hopline|@hopline\/.*)$/;
 
 /**
- * A registry on 127.0.0.1 for npm and Helm, with what a dry run made. Requests for other packages are redirected to `upstream`. It answers reads
- * only.
+ * A registry on 127.0.0.1 for npm and Helm, with the output of a dry run. Requests for other packages are redirected to `upstream`. It
+ * answers reads only.
  */
 export async function startRegistry(
   { tarballs, charts }: { tarballs: readonly Tarball[]; charts: readonly Chart[] },

@@ -16,8 +16,9 @@ type Subject = { name: string; digest: { sha256: string } };
 type Statement = { subject: Subject[]; predicate: unknown };
 
 /**
- * Signs files with a key that exists only during this call: a signature beside each, and one provenance (SLSA) of all, as bundles of Sigstore. A
- * release has the same bundles, but with a certificate for the identity of the workflow, which only a run of the workflow gets. Returns the paths.
+ * Signs files with a key that exists only during this call. Writes a signature next to each file, and one provenance (SLSA) for all of
+ * them, as Sigstore bundles. A release has the same bundles, but with a certificate for the identity of the workflow, which only a run of
+ * the workflow gets. Returns the paths.
  */
 export function signForTrial(outFolder: string, paths: readonly string[], source: Source): string[] {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
 
-/** `vite build` makes the page of the console, `vite build --mode file` the static page of `hopline view`, one file beside it. */
+/**
+ * `vite build` makes the page of the console, `vite build --mode file` makes the static page of `hopline view`, a single file next to it.
+ */
 export default defineConfig(({ mode }) => ({
   root: 'app',
   base: '/',
@@ -45,7 +47,7 @@ function onePage(): Plugin {
         const script = outputs.find(one => one.type === 'chunk');
         const style = outputs.find(one => one.fileName.endsWith('.css'));
         if (html?.type !== 'asset' || style?.type !== 'asset' || script === undefined) throw new Error('the page is not whole');
-        // Nothing is loaded later, so there is nothing to preload. Vite leaves its marker where it has no list of files.
+        // Nothing is loaded later, so there is nothing to preload. Vite leaves its marker in place of the missing list of files.
         const code = script.code.replaceAll('__VITE_PRELOAD__', 'void 0').replaceAll('</script', '<\\/script');
         const css = String(style.source);
         const icon = readFileSync(new URL('app/public/icon.svg', import.meta.url));

@@ -30,7 +30,7 @@ const OPEN_MS_WANTED = 1_000;
 /** Minimum frames a second, of the 60 that a headless browser draws. */
 const FRAMES_WANTED = 58;
 const FRAME_MS = 1_000 / 60;
-/** Most elements of the page, at any length of a task: parts out of view are plain text or left out. */
+/** Maximum number of elements of the page, whatever the length of a task: parts out of view are plain text or left out. */
 const ELEMENTS_MAX = 3_000;
 
 /** `cpuShare`: CPU share of the main thread, which does not depend on other processes of the machine. */

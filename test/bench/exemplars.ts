@@ -9,10 +9,13 @@ const ROUNDS = { full: 15, quick: 7, tiny: 1 } as const;
 const VALUES = { full: 500_000, quick: 500_000, tiny: 1_000 } as const;
 /** Values of histograms that a chunk of text causes in relay and ingress: its hops, its append and its age. */
 const VALUES_OF_CHUNK = 8;
-/** Target for what exemplars add to a value, nanoseconds: a hundredth of what a token costs all services (docs/reference/benchmarks.md). */
+/**
+ * Target for the cost that exemplars add to a value, in nanoseconds: a hundredth of the cost of a token in all services
+ * (docs/reference/benchmarks.md).
+ */
 const ADDED_NS_MAX = 500;
 
-/** The cost of the exemplar of a value: each value of a histogram keeps its trace as the newest of its bucket. */
+/** The cost of the exemplar of a value: each value of a histogram stores its trace as the newest one of its bucket. */
 export const exemplars: Question = {
   name: 'exemplars',
   async ask(size) {

@@ -77,7 +77,7 @@ async function longTaskRound(bench: DirectCluster, { asker, agent }: Neighbor, p
   return { age: latencyOf(Float64Array.from(ages)) };
 }
 
-/** Through all services with their default slots: a tenant with many tasks, and another tenant with one task of the same agent. */
+/** Through all services with their default slots: a tenant with many tasks, and another tenant with one task for the same agent. */
 async function besideManyTasks({ rounds, tasks, tokens, perSecond }: Plan): Promise<Finding> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(new RecordingFolder());

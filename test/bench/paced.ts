@@ -42,7 +42,7 @@ const PLANS: Record<Size, Plan> = {
   tiny: { warmUp: { streams: 3, seconds: 0.2 }, streams: [3], seconds: 0.2, directly: [3], replicated: [] },
 };
 
-/** Goals with one replica. Streams are those of one run, times are milliseconds, and CPU is microseconds a token of Hopline and NATS. */
+/** Goals with one replica. Streams are those of one run, times are milliseconds, and CPU is microseconds per token, of Hopline and NATS. */
 const MANY = { streams: 1000, ageP50: 150, ageP99: AGE_P99_MS_MAX, appends: 0.4, bytes: 300 };
 const FEW = { streams: 100, ageP50: 55, appends: 0.7, cpu: 250 };
 /** CPU with three replicas over that with one, at the same number of streams. */

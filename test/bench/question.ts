@@ -11,7 +11,7 @@ export type Finding = {
   /** Notes for readers of the table. */
   notes?: string[];
   targets?: Target[];
-  /** Only for the JSON. */
+  /** Used only for the JSON output. */
   data?: unknown;
 };
 

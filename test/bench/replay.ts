@@ -177,7 +177,7 @@ async function joinInputs(log: Log, tokens: number): Promise<number> {
   return seconds;
 }
 
-/** Stores the inputs and facts of enough tasks to hold the tokens. */
+/** Stores the inputs and facts of enough tasks for this number of tokens. */
 async function fill(log: Log, tokens: number, chunkTokens: number): Promise<{ inputs: number; facts: number }> {
   const ids = Array.from({ length: tokens / TASK_TOKENS }, () => crypto.randomUUID());
   const stored = { inputs: 0, facts: 0 };

@@ -110,7 +110,7 @@ async function withTasks(tasks: number, times: number): Promise<Stored> {
   const diskBytes = await streamBytes(nats.url);
   const [caller, stranger] = [callerOf(CALLER), callerOf('stranger')];
   for (let n = 0; n < times; n += 1) await stranger.ask(cluster.url);
-  // Before the restarts, so that NATS has been used.
+  // Done before the restarts, so that NATS has been used.
   const takeoverMs = await takeover(cluster, stranger);
   const firstText = await firstTexts(cluster.url, stranger, times);
   const webhook = await webhooks(cluster.url, stranger, Math.min(times, 20));
@@ -119,7 +119,7 @@ async function withTasks(tasks: number, times: number): Promise<Stored> {
   const restarts: Record<string, Restart> = {};
   await ingress!.kill();
   await ingress!.start();
-  // In the first second after the start.
+  // Measured in the first second after the start.
   const { requests, consumers } = await coldRequests(nats.url, () => caller.list(cluster.url));
   const found = await measureLists(cluster.url, caller, population, times);
   await checkPages(cluster.url, caller, population);
@@ -149,7 +149,7 @@ async function fill(cluster: Cluster, caller: Caller, total: number): Promise<{ 
   await using loader = new LoadProcess<LoaderMethods>(new URL('stored/loader.ts', import.meta.url), '--max-old-space-size=4096');
   const servers = cluster.nats.url;
   const first = await caller.ask(cluster.url);
-  // In the context of another task, because its copies name their contexts, too.
+  // Placed in the context of another task, because its copies also name their contexts.
   const { taskId } = await caller.ask(cluster.url, { contextId: first.contextId });
   const task = await loader.call('read', { servers, taskId, subject: COPIED_CALLER });
   const untilMs = Date.now();

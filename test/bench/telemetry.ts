@@ -23,7 +23,7 @@ const OFF = { OTEL_METRICS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' };
 const RATIO_MAX = 1.05;
 /** Time between two tasks of a side; those of the other side start halfway between. */
 const STAGGER_MS = 100;
-/** Exports after the last answer count too: spans leave within SPAN_DELAY_MS. */
+/** Exports after the last answer also count, because spans are sent within SPAN_DELAY_MS. */
 const EXPORTED_MS = 1_200;
 
 /**
@@ -56,8 +56,8 @@ type Side = { bench: BenchCluster; services: Pids; readsMetrics: boolean };
  * What do traces and metrics cost? The tasks of a pair go alternately to a cluster without them and to one with them, so that other load on
  * the machine affects both alike: with two equal sides, the ratio had a standard deviation of 0.1 if they ran in turn and of 0.05 if they
  * ran alternately. One side exports every span, and its metrics are read once in each run. Two clusters of equal processes differ by some
- * hundredths for as long as they live. So each side has several clusters, and each is paired twice with each of the other side: once it
- * gets the first task, and once the second.
+ * hundredths for as long as they live. So each side has several clusters, and each cluster is paired twice with each cluster of the other
+ * side: once it gets the first task, and once the second.
  */
 export const telemetry: Question = {
   name: 'telemetry',
@@ -83,7 +83,7 @@ export const telemetry: Question = {
       off.push(await start(OFF, false));
       on.push(await start(exported, true));
     }
-    // Both sides warm up together, because nothing is measured yet. Code that runs seldom, such as that of spans, is otherwise not
+    // Both sides warm up together, because nothing is measured yet. Otherwise code that seldom runs, such as that of spans, would not be
     // compiled.
     const warmUp = async (side: Side) => {
       const { client, cluster } = side.bench;

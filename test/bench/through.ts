@@ -31,7 +31,10 @@ const REMOTES: Remote[] = [
   },
 ];
 
-/** `burst`, `steady`: tokens of an answer. `short`: one-token tasks of a round, `atOnce` at a time; `alone`: one after the other. */
+/**
+ * `burst`, `steady`: tokens of an answer. `short`: one-token tasks of a round, `atOnce` at a time. `alone`: one-token tasks, one after
+ * another.
+ */
 type Plan = { rounds: number; burst: number; steady: number; short: number; atOnce: number; alone: number };
 const PLANS: Record<Size, Plan> = {
   full: { rounds: 5, burst: 100_000, steady: 150, short: 650, atOnce: 50, alone: 40 },
@@ -53,7 +56,7 @@ export const through: Question = {
     const { bench, peers } = started;
     const rigs = peers.map(asked => ({ ...asked, plan, bench }));
     const findings: Finding[] = [await bursts(rigs)];
-    // One wire represents all: the cost of a task without its tokens does not depend on the adapter.
+    // One wire is enough, because the cost of a task without its tokens does not depend on the adapter.
     findings.push(await steady(rigs[0]!), ...(await shortTasks(rigs[0]!)));
     return findings;
   },

@@ -21,8 +21,8 @@ const PLANS: Record<Size, Plan> = {
 type Round = { tokensPerSecond: number; cpu?: CpuSeconds | undefined; frames?: number };
 
 /**
- * How many tokens per second pass the whole path, compared with the broker's limit for one message per token, and how much CPU does each
- * service spend? The limit is measured on a second nats-server, without relays as readers.
+ * How many tokens per second can the whole path process, compared with the broker's limit for one message per token, and how much CPU does
+ * each service spend? The limit is measured on a second nats-server, without relays as readers.
  */
 export const throughput: Question = {
   name: 'throughput',

@@ -1,4 +1,7 @@
-/** UTF-16 units of a token: about what providers send (4 to 5). Equal lengths, so that a frame's length gives its number of tokens. */
+/**
+ * UTF-16 units of a token: about what providers send (4 to 5). All have the same length, so that the length of a frame shows its number of
+ * tokens.
+ */
 export const TOKEN_CHARS = 5;
 
 /** Token `index` of any text in the bench. It contains its own number, so that a lost, repeated or moved token changes the text. */

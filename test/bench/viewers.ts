@@ -16,7 +16,7 @@ import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { ANSWER } from './tokens.ts';
 
-/** Frequent collections leave only the memory that a viewer holds. */
+/** Frequent collections leave only the memory that a viewer really needs. */
 const HELD_MEMORY = printsHeap('setInterval(gc,200).unref();');
 const SETTLE_MS = 1_500;
 const BACK_SECONDS_MAX = 5;
@@ -227,7 +227,7 @@ async function growth(
   for (let left = WARM_UP_VIEWERS; left > 0; left -= VIEWERS_AT_ONCE) await watch(VIEWERS_AT_ONCE);
   await client.call('leave');
   const before = await memoryOf();
-  // Opening all at once would measure the memory that their requests leave behind in the allocator.
+  // Opening all at once would also measure the memory that their requests leave behind in the allocator.
   for (let left = count; left > 0; left -= VIEWERS_AT_ONCE) await watch(Math.min(VIEWERS_AT_ONCE, left));
   const after = await memoryOf();
   return { resident: (after.resident - before.resident) / count, heap: (after.heap - before.heap) / count };

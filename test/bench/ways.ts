@@ -16,8 +16,8 @@ import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 
 /**
- * The ways of a stored record to a process that follows its task: a consumer of the stream (ordered: pushed, without acks), the message
- * that the stream republishes, and a message that the writer publishes itself once its append is acknowledged.
+ * The ways in which a stored record reaches a process that follows its task: a consumer of the stream (ordered: pushed, without acks), the
+ * message that the stream republishes, and a message that the writer publishes itself once its append is acknowledged.
  */
 const RECORD = 'x'.repeat(600);
 const STREAM = 'WAYS';

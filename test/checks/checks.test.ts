@@ -166,7 +166,7 @@ test('the programs of a test process are killed with it', async t => {
   testProcess.cpuMs();
 });
 
-test('a few files always run at once, and more while processors are idle, in the order of the list and up to a bound', async () => {
+test('a few files always run at once, and more while processors are idle, in the order of the list, up to a bound', async () => {
   let idle = 0;
   let looks = 0;
   const idleProcessors = () => {
@@ -203,7 +203,7 @@ test('a few files always run at once, and more while processors are idle, in the
 /** Joined, because this file shares no cluster. */
 const SHARES = ['Cluster', 'shared({ agents });'].join('.');
 
-test('the tests of a package or folder share a process, except long files and those that act on their process or count work', t => {
+test('the tests of a package or folder share a process, except for long files and files that affect their process or count work', t => {
   const plain = `import { test } from 'node:test';\n`;
   const root = folderWith(t, {
     'packages/p/a.test.ts': plain,
@@ -249,7 +249,7 @@ test('files that share a cluster start first, twelve in a process that ends the 
   for (const path of batches.paths.slice(0, 2)) assert.match(readFileSync(path, 'utf8'), /^after\(stopSharedClusters\);$/m);
 });
 
-test('neighboring packages with few files share a process, as do folders below test; those with and without a broker do not', t => {
+test('neighboring packages with few files share a process, as do folders below test; files with and files without a broker do not', t => {
   const files = ['packages/a', 'packages/b', 'services/c', 'test/kit', 'test/bench', 'test/e2e'].flatMap(folder =>
     Array.from({ length: folder === 'packages/b' ? 9 : 2 }, (_, index) => `${folder}/${index}.test.ts`),
   );
@@ -282,7 +282,7 @@ test('the unit tests of a large package run in several processes, and each file 
   );
 });
 
-test('services and commands run from the bundle that a run has made, and an agent’s module gets its copy of the kit', t => {
+test('services and commands run from the bundle that a test run has made, and an agent’s module gets that bundle’s copy of the kit', t => {
   const before = process.env.TEST_SERVICES;
   t.after(() => {
     if (before === undefined) delete process.env.TEST_SERVICES;
@@ -304,7 +304,7 @@ test('services and commands run from the bundle that a run has made, and an agen
   assert.equal(options({ adapter: 'module' }), '');
 });
 
-test('the slowest files are listed first, up to the number that is asked for', () => {
+test('the slowest files are listed first, up to the requested number', () => {
   const times = new FileTimes();
   times.add('test/a.test.ts', 1_234);
   times.add('test/b.test.ts', 61_000, 8_020);

@@ -10,9 +10,9 @@ const PROGRAM_MS_MAX = 60_000;
 const CHUNKS = '*-????????.mjs';
 
 /**
- * Makes every service, and the command line, load its modules once and then end because of a wrong setting: a process that ends by itself writes its compiled code
- * into the folder of NODE_COMPILE_CACHE. The services of the tests write none, because they are killed. Another process loads every chunk of the bundles, also
- * those that services load on demand, such as exporters of spans.
+ * Makes every service and the command line load its modules once and then end because of a wrong setting, because a process that ends by
+ * itself writes its compiled code into the folder of NODE_COMPILE_CACHE. The services of the tests do not write any, because they are
+ * killed. Another process loads every chunk of the bundles, including those that services load on demand, such as exporters of spans.
  */
 export async function fillCompileCache(): Promise<void> {
   const options = { env: { ...process.env, HOPLINE_PORT: 'none' }, timeout: PROGRAM_MS_MAX };

@@ -5,7 +5,7 @@ type LongFile = {
   waits?: boolean;
 };
 
-/** The longest file comes first: they start in this order, before all other files. */
+/** The longest file comes first, because they start in this order, before all other files. */
 export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/observe/alerts.test.ts', waits: true },
   { path: 'test/faults/frozen-path.test.ts', waits: true },

@@ -69,7 +69,7 @@ async function runTests(
       ? [await runTestFiles({ ...run, files: unit, coverage }), await runTestFiles({ ...run, files: withBroker, coverage })]
       : await Promise.all([
           runTestFiles({ ...run, files: unit.filter(file => !isWaiting(file)), slots }),
-          // Beside the others during the whole run, because they leave the cores to them.
+          // They run next to the others during the whole run, because they leave the cores to them.
           runTestFiles({ ...run, files: [...unit, ...withBroker].filter(isWaiting), slots: new ProcessorSlots(WAITING_FILES) }),
           runTestFiles({ ...run, files: withBroker.filter(file => !isWaiting(file)), slots }),
         ]);

@@ -1,7 +1,7 @@
 export type CheckArguments = {
   /** Files or folders whose tests run. Empty: all. */
   paths: string[];
-  /** Only what a developer runs while typing. */
+  /** Only the checks that a developer runs while typing. */
   isQuick: boolean;
   isCovered: boolean;
 };

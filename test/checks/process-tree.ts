@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
-/** Kills a process, and then those that it started and those that they started. A process that has ended by itself is left out. */
+/** Kills a process, then those that it started, and so on. Processes that have ended by themselves are left out. */
 export function killProcessTree(pid: number): void {
   // Listed first, because the children of a process that has ended get another parent.
   for (const one of [pid, ...descendantsOf(pid)]) {

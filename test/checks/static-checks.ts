@@ -5,7 +5,10 @@ import { NOTHING, type Totals } from './totals.ts';
 
 const CHECK_MS_MAX = 5 * 60 * 1000;
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
-/** knip uses one core, so that a tool beside it uses the other one. With more at a time, three compilers would be in memory. */
+/**
+ * knip uses only one core, so another tool runs next to it and uses the other core. With more at a time, three compilers would be in
+ * memory.
+ */
 const AT_ONCE = 2;
 
 /** The compiler then checks only what has changed since the last run. */
@@ -29,7 +32,7 @@ export const ALL_CHECKS: readonly Check[] = [
   { name: 'code used only by tests (knip)', command: ['knip', '--no-progress', '--production'] },
 ];
 
-/** Runs the checks, and prints their results in their order, with the output of those that fail. */
+/** Runs the checks, and prints their results in order, with the output of those that fail. */
 export async function runStaticChecks(root: string, print: (text: string) => void, checks: readonly Check[]): Promise<Totals> {
   const totals = { ...NOTHING };
   const slots = new ProcessorSlots({ always: AT_ONCE, max: AT_ONCE });

@@ -13,7 +13,7 @@ export class TestProcess {
     execArgv: ['--import', new URL('process-report.ts', import.meta.url).href],
   };
 
-  /** CPU milliseconds, once the process has ended. Undefined: it was killed, or the system is not Linux. */
+  /** CPU milliseconds, once the process has ended. Undefined if it was killed, or if the system is not Linux. */
   cpuMs(): number | undefined {
     const ms = this.#report()[1];
     rmSync(this.#path, { force: true });

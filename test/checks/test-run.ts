@@ -11,11 +11,11 @@ import { batchesOf } from './unit-batches.ts';
 
 /** One run() collects coverage for all of its files and has this many processes, because its runner takes no other order. */
 const COVERED_FILES_AT_ONCE = 3;
-/** Slots of the files of LONG_FILES that mostly wait. They run in addition to the others, because they leave the cores to them. */
+/** Number of slots for files of LONG_FILES that mostly wait. They run in addition to the others, because they leave the cores to them. */
 export const WAITING_FILES = { always: 3, max: 6 };
-/** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
+/** Time limit of one process, so that a hung file fails and the others still run. The longest takes 5 minutes, most of which it waits. */
 const FILE_MS_MAX = 30 * 60 * 1000;
-/** For files that install releases and replace every pod under load: they run one at a time. */
+/** For files that install releases and replace every pod under load. They run one at a time. */
 export const ON_CLUSTER = { fileMsMax: 40 * 60 * 1000 };
 /**
  * Hides a developer's KUBECONFIG, whose cluster may be in use. Only a run that selects the tests on a cluster may install releases there
@@ -85,7 +85,7 @@ function runFiles(
   const child = collectsCoverage ? undefined : new TestProcess();
   const options = child?.runOptions ?? { coverage: true, timeout: fileMsMax, ...Coverage.globs };
   const stream = run({ files, concurrency: atOnce, signal, ...options });
-  // Again at each interval, because a process that has just started is not known yet.
+  // Repeated at each interval, because a process that has just started is not known yet.
   const late = setInterval(() => {
     const [file = ''] = files;
     const message = `${nameOf(file)} was killed with its programs, because it ran for ${fileMsMax / 1000} s`;
@@ -106,12 +106,12 @@ function runFiles(
       };
     });
     stream.on('test:fail', ({ details }) => {
-      // The counts have tests only. A suite fails by itself when its file does not load, or when one of its hooks fails.
+      // The counts include only tests. A suite fails by itself if its file does not load, or if one of its hooks fails.
       const { failureType } = details.error as Error & { failureType?: string };
       if (details.type === 'suite' && failureType !== 'subtestsFailed') failedSuites += 1;
     });
     stream.on('test:complete', ({ name, file, details }) => {
-      // The process of a file is a test, too, with the path as its name.
+      // The process of a file is also a test, with the path as its name.
       if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms, child?.cpuMs());
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));

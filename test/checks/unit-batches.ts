@@ -6,7 +6,7 @@ import { LONG_FILES } from './long-files.ts';
 
 /** A process of its own costs about half a second, mostly for loading the modules that the files of a package share. */
 const PACKAGE = /^(?:packages|services)\/[^/]+/;
-/** Code that acts on the whole process of its file, or measures it: global providers of OpenTelemetry, variables, memory. */
+/** Code that affects or measures the whole process of its file: global providers of OpenTelemetry, variables, memory. */
 const OF_ITS_PROCESS =
   /setGlobal|startTelemetry\(|getActiveResourcesInfo|memoryUsage|cpuUsage|process\.env\.\w+ \??\??= |delete process\.env|process\.chdir/;
 
@@ -21,13 +21,15 @@ const ON_ONE_CLUSTER = ' on one cluster';
 
 /** Files of one process. The tests of more files would wait one after the other for longer than the rest of a quick run takes. */
 const FILES_MAX = 12;
-/** As FILES_MAX, for tests with a broker: most of these files start a cluster, and their processes are what fills both cores to the end of a run. */
+/**
+ * As FILES_MAX, for tests with a broker: most of these files start a cluster, and their processes are what fills both cores to the end of a run.
+ */
 const FILES_WITH_BROKER_MAX = 4;
-/** As FILES_MAX, for files that share a cluster: its start costs as much as one of these files. */
+/** Like FILES_MAX, for files that share a cluster, because starting it costs as much as one of these files. */
 const FILES_OF_CLUSTER_MAX = 12;
 
 export type Batches = Disposable & {
-  /** Paths to run, each as one process, in the order of the files: a test file, or a module that imports several. */
+  /** Paths to run, each in a process of its own, in the order of the files: a test file, or a module that imports several. */
   paths: string[];
   /** How a list shows one of the paths: relative to the root, e.g. "packages/task (6 files)", "packages/cli (2 of 3)", or "packages/events to packages/fold (6 files)". */
   nameOf(path: string): string;

@@ -9,9 +9,9 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS } from './client-drivers.ts';
 
 /**
- * The profile `chat` with clients that know nothing of Hopline: they show the text of every artifact, and the message of a task's status.
- * The agent does everything that other profiles show twice or between the words: tools, progress, an artifact of its own, and the whole
- * answer at its end.
+ * The profile `chat` with clients that know nothing of Hopline. They show the text of every artifact, and the message of a task's status.
+ * The agent does everything that other profiles show twice or between words: tools, progress, an artifact of its own, and the whole answer
+ * at its end.
  */
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '\n', '  done ✅'];

@@ -107,7 +107,7 @@ function uses({ open, dialect }: Driver): void {
     await assert.rejects(client.get('no-such-task'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test("streams the task, the agent's exact text, and one end [S0-3 S0-25 S0-36]", async () => {
+  test("streams the task, the agent's exact text, and a single end [S0-3 S0-25 S0-36]", async () => {
     const events = await collect(client.stream(message('talk')));
     const { id, contextId } = taskOf(events);
     assert.equal(folded(events).textOf(NAME), TEXT);
@@ -141,7 +141,7 @@ function uses({ open, dialect }: Driver): void {
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_CANCELED');
     await assert.rejects(client.cancel(id), error => errorName(error) === 'TaskNotCancelable');
     const isCanceled = () => remote.requests.some(({ method, taskId }) => method === 'cancel' && taskId === remoteId);
-    // After the response to the client.
+    // Called after the response to the client.
     await until(isCanceled, 'the agent receives the cancel');
   });
 

@@ -110,7 +110,7 @@ function uses({ open, dialect }: Driver): void {
     await assert.rejects(client.get('no-such-task'), error => errorName(error) === 'TaskNotFound');
   });
 
-  test('streams the recorded task, its exact text, and one end', async () => {
+  test('streams the recorded task, its exact text, and a single end', async () => {
     const events = await collect(client.stream(message('talk')));
     assert.equal(folded(events).textOf(NAME), TEXT);
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');

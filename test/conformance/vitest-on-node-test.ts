@@ -43,7 +43,7 @@ export const describe = Object.assign(describeNow, {
 });
 export const test = Object.assign(testNow, { concurrent: testNow });
 
-/** A check that passes ends its wait, so a longer time only helps on a busy machine. */
+/** A check ends its wait as soon as it passes, so a longer time only helps on a busy machine. */
 const WAIT_MS_MIN = 60_000;
 
 export const vi = {

@@ -81,7 +81,7 @@ test('one Stream Delta has a frame per chunk, append false first, lastChunk once
   }
 });
 
-test('the delta is in the working task and removed at its end; the message stays [S1-28 C-19]', async () => {
+test('the delta is in the working task and is removed at its end; the message remains [S1-28 C-19]', async () => {
   const seen: string[][] = [];
   let id = '';
   for await (const { event } of frames(cluster.url, {
@@ -128,7 +128,7 @@ test('two parallel models make two texts; the first has the well-known id [S1-25
   assert.deepEqual(texts.map(([, text]) => text?.replace('both', '')).toSorted(), ['alpha', 'beta']);
 });
 
-test('the outbox takes precedence, and is in the history once with our ids [S1-12 S1-16 S1-14]', async () => {
+test('the outbox takes precedence, and is in the history once, with our ids [S1-12 S1-16 S1-14]', async () => {
   const { task, deltas } = await ask('outbox');
   assert.equal(answerOf(task), 'the outbox');
   assert.ok(deltas.length > 0);
@@ -162,7 +162,7 @@ test('without outbox and messages the streamed text becomes the message [S1-24]'
   assert.equal(answerOf(task), 'only deltas');
 });
 
-test("A2A events of the graph pass unchanged, without the graph's ids [S1-29 S1-30 S1-32]", async () => {
+test("A2A events of the graph are passed on unchanged, without the graph's ids [S1-29 S1-30 S1-32]", async () => {
   const { list, fold, task } = await ask('custom');
   assert.equal(fold.textOf('report'), 'one two');
   assert.ok(

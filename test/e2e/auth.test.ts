@@ -295,7 +295,7 @@ test('a task that waits for an answer accepts it only from its caller', async ()
   assert.equal((answered.result.task as { status: { state: string } }).status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a tenant in the path or the params other than that of the credentials is not found', async () => {
+test('a tenant in the path or the params that differs from the credentials’ tenant is not found', async () => {
   const id = await begin('x', ann);
   assert.equal((await rest(`GET /acme/tasks/${id}`, ann)).status, 200);
   assert.equal((await rest(`GET /umbrella/tasks/${id}`, ann)).status, 404);
@@ -382,7 +382,7 @@ test('a stream continues after its token expires; the next request with it is re
   assert.equal(status, 401);
 });
 
-test('a server on a public address starts only with authentication, or with the setting that allows none', {
+test('a server on a public address starts only with authentication, or with the setting that allows access without it', {
   timeout: 120_000,
 }, async t => {
   const env = { NATS_URL: cluster.nats.url, HOPLINE_HOST: '0.0.0.0' };

@@ -110,7 +110,7 @@ test(
     const waited = await new HoplineCommand(cluster.url, ['follow', open]).finished;
     assert.equal(waited.code, 0, waited.err);
     assert.ok(waited.out.endsWith(textOf('kept ')), waited.out);
-    // A client that has read a part of the lost answer gets the whole task, and not the rest of another answer.
+    // A client that has read a part of the lost answer gets the whole task, not the rest of a different answer.
     const cursors = new Set((await follow(cluster.url, open)).lines.map(line => JSON.parse(line).cursor));
     const read = lost.findIndex(line => line.includes('lost '));
     assert.ok(

@@ -149,7 +149,7 @@ test('the SDK and our verifier accept the signed card, and both detect a changed
   }
 });
 
-test("the SDK's verifier finds the key at the signature's jku, on any ingress [S4-5]", async () => {
+test("the SDK's verifier finds the key at the signature's jku on any ingress [S4-5]", async () => {
   const balanced = await Cluster.start({
     agents: [],
     balanced: true,
@@ -191,7 +191,7 @@ test('a request for an unchanged card gets 304, for any form of the tag [S3-1]',
   assert.equal((await get(cluster.url, { 'if-none-match': '"other"' })).status, 200);
 });
 
-test('with streaming off the card does not offer it, and each dialect refuses a stream [S3-2 S4-2]', async () => {
+test('if streaming is off, the card does not offer it, and each dialect refuses a stream [S3-2 S4-2]', async () => {
   assert.equal((await cardAt(silent.url)).capabilities.streaming, false);
   for (const [dialect, method, params] of [
     ['1.0', 'SendStreamingMessage', DIALECTS['1.0'].encodeSend({ message: message(), blocking: true })],

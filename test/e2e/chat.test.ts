@@ -135,7 +135,7 @@ test('chat --continue continues where ask ended', TIMEOUT, async () => {
   assert.deepEqual([second!.contextId, second!.agent], [first!.contextId, 'other']);
 });
 
-test('list: time, state, duration, agent, context and first words or reason; by agent and by time', TIMEOUT, async () => {
+test('list shows time, state, duration, agent, context and first words or reason, by agent and time', TIMEOUT, async () => {
   const context = crypto.randomUUID();
   await ask('--agent', 'echo', '--context', context, 'the first   words\nof a question');
   await ask('--agent', 'other', '--context', context, 'fail');

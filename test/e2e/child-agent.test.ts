@@ -61,7 +61,7 @@ test('the states are submitted, working, completed, each once, in order [S2-16]'
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
 });
 
-test('a status-update with the message in its status, and `final` beside it, is the complete answer [S2-17]', () => {
+test('a status-update with the message in its status and `final` next to it is the complete answer [S2-17]', () => {
   const whole = `The version is v3.1.8. ${'All is well. '.repeat(40)}`;
   assert.deepEqual([textOf(list, 'streaming_result'), textOf(list, 'partial_result')], [whole, whole]);
 });

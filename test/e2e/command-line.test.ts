@@ -14,7 +14,7 @@ import { COMMAND_SOURCE } from '../support/cluster/service-process.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLES = join(ROOT, 'infra/examples');
 
-/** The limit is long because each cluster has eight processes, and each command is another one. */
+/** The limit is long, because each cluster has eight processes, and each command is a further one. */
 const TIMEOUT = { timeout: 180_000 };
 
 let folder: string;
@@ -140,7 +140,7 @@ test('a model: its text', TIMEOUT, async () => {
   assert.deepEqual(await answerOf(lower, ['--agent', 'sums', 'add 40 and 2']), { code: 0, out: 'It is 42.\n', err: '' });
 });
 
-test('nested clusters: plan and notices of the lower one are not printed, and its files stay files', TIMEOUT, async () => {
+test('nested clusters: plan and notices of the lower cluster are not printed, and its files stay files', TIMEOUT, async () => {
   const greeted = await answerOf(upper, ['greet a person']);
   assert.deepEqual(greeted, { code: 0, out: 'Hello, greet a person!\n', err: 'card.md, 21 bytes\n' });
   const thrown = await answerOf(upper, ['throw 2 dice']);
@@ -148,7 +148,7 @@ test('nested clusters: plan and notices of the lower one are not printed, and it
   assert.deepEqual(await answerOf(upper, ['explain hopline']), { code: 0, out: GUIDE, err: '' });
 });
 
-test('agents: names, state, skills and the default; if none fits, the hint names them', TIMEOUT, async () => {
+test('agents shows names, states, skills and the default; if no agent fits, the hint names them', TIMEOUT, async () => {
   const { code, out, err } = await hopline(lower, ['agents']);
   assert.deepEqual([code, err], [0, '']);
   assert.match(out, /^ {2}dice {5}live, seen \d+ s ago {2}Throws dice {2}\[Throw dice\]$/m);

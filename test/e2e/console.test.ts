@@ -172,7 +172,7 @@ test('the console only reads, unless HOPLINE_CONSOLE_WRITES allows more; a page 
   assert.equal((await send(writing.url, as('ann', { origin: writing.url }))).status, 200);
 });
 
-test('on a public address the console serves only an ingress that asks for credentials', async t => {
+test('on a public address the console serves only an ingress that requires credentials', async t => {
   const { HOPLINE_AUTH_API_KEYS_FILE: _none, HOPLINE_GRPC_PORT: _taken, ...env } = cluster.ingresses[0]!.spec.env;
   const open = new ServiceProcess({ service: 'ingress', instance: 'ingress-open', env }, await freePort());
   t.after(() => open.kill());

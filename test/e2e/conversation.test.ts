@@ -115,7 +115,7 @@ for (const [agent, how] of [
   ['sums', 'without memory gets the history'],
   ['remembers', 'that assigns context ids is called with its own'],
 ] as const) {
-  test(`three tasks of one context, supervisor and agents new for each: an agent ${how} [S3-17 S3-18]`, {
+  test(`three tasks of one context, with a new supervisor and new agents for each: an agent ${how} [S3-17 S3-18]`, {
     timeout: 120_000,
   }, async () => {
     const answers: string[] = [];

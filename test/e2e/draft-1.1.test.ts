@@ -54,7 +54,7 @@ async function get({ url }: ServiceProcess, taskId: string, currentGeneration?: 
 
 const messagesOf = ({ timeline = [] }: Task) => timeline.flatMap(({ message }) => message?.parts[0]?.text ?? []);
 
-test('exactly one of the clients that answer on the same generation at two ingresses wins', { timeout: 180_000 }, async () => {
+test('if two clients answer the same generation at two ingresses, exactly one wins', { timeout: 180_000 }, async () => {
   const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
   for (let round = 0; round < ROUNDS; round += 1) {
     const { task } = (await send(first, 'ask')).body;

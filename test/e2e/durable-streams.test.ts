@@ -173,7 +173,7 @@ test('both replicas answer with the same bytes, and an ended task may be cached'
   }
 });
 
-test('a task that waits for the user stays open, and its tail is at `now`', async () => {
+test('the stream of a task that waits for the user stays open, and `now` is its tail', async () => {
   const taskId = await startTask('ask');
   const url = streamUrl(taskId);
   let now: Response;
@@ -189,7 +189,7 @@ test('a task that waits for the user stays open, and its tail is at `now`', asyn
   );
 });
 
-test('refuses what is not a read of a known task', async () => {
+test('anything but a read of a known task is refused', async () => {
   const taskId = await endedTask();
   const cases: [string, RequestInit, number][] = [
     [streamUrl(randomUUID()), {}, 404],

@@ -20,7 +20,7 @@ def read(offset, live, count=None):
     return messages
 
 
-# A position that the client has saved is the offset of a whole response, so this one ends with a response.
+# A position that the client saves is the offset of a whole response, so this read ends with a response.
 with stream(sys.argv[1], offset="-1", live=False) as first:
     before = first.read_json()
     saved = first.offset

@@ -32,7 +32,7 @@ async function findEnvoy(): Promise<{ program: string } | { skip: string }> {
   if (spawnSync(named, ['--version']).error === undefined) return { program: named };
   const found = await newestPythonWith([PACKAGE]);
   if ('skip' in found) return { skip: `no envoy on PATH (or set ENVOY_PROGRAM), and ${found.skip}` };
-  // Not the script in `bin`: it names the folder in which the environment was created.
+  // Not the script in `bin`, which names the folder in which the environment was created.
   const [program] = globSync(join(dirname(found.python), '../lib/python*/site-packages/envoy/_bin/envoy'));
   return program === undefined ? { skip: `no envoy on PATH (or set ENVOY_PROGRAM), and none in ${PACKAGE}` } : { program };
 }
@@ -46,7 +46,7 @@ const PREVIOUS = 'type.googleapis.com/envoy.extensions.retry.host.previous_hosts
 
 const addressOf = (port: unknown) => ({ socket_address: { address: '127.0.0.1', port_value: Number(port) } });
 
-/** `timeout`: of the whole response. Without it Envoy has 15 s. */
+/** `timeout` applies to the whole response. Envoy's default is 15 s. */
 function listener(name: string, { port, cluster, timeout }: { port: number; cluster: string; timeout?: string }) {
   // A request that reaches no replica goes to the other one.
   const retry_policy = {
@@ -110,7 +110,7 @@ async function startEnvoy(program: string, folder: string, { ingresses }: Cluste
   return { url, byDefaultUrl, grpcUrl: `127.0.0.1:${grpcPort}`, child, log };
 }
 
-/** Asks over a connection that other requests use, too, and resolves with the response when it has ended. */
+/** Sends a request over a connection that other requests also use, and resolves with the response when it has ended. */
 async function askOver(session: ClientHttp2Session): Promise<string> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: messageParams('count') });
   const headers = { 'content-type': 'application/json', accept: 'text/event-stream' };
@@ -190,7 +190,7 @@ describe('through a real Envoy', () => {
       const session = connectHttp2(envoy.url);
       try {
         const asked = Array.from({ length: STREAMS }, () => askOver(session));
-        // All of them are open before the first one can end.
+        // All of them are opened before the first one can end.
         const open = async () => {
           const metrics = await Promise.all(cluster.ingresses.map(async ({ url }) => (await fetch(`${url}/metrics`)).text()));
           const counts = metrics.map(text => Number(/^hopline_open_streams\S* (\d+)$/m.exec(text)?.[1] ?? 0));

@@ -34,7 +34,7 @@ import { startWebhook } from '../support/webhooks/webhook.ts';
  * addresses, ids and the programs that are elsewhere differ.
  */
 
-/** React reads these globals when it is loaded. The `fetch` of the page stays that of Node. */
+/** React reads these globals when it is loaded. The page keeps Node's `fetch`. */
 const page = new Window({ url: 'http://127.0.0.1/' });
 Object.assign(globalThis, { window: page, document: page.document, IS_REACT_ACT_ENVIRONMENT: false });
 const { createElement } = await import('react');
@@ -511,7 +511,7 @@ test('console: a task file becomes a page, and a file of its own', TIMEOUT, asyn
   CONSOLE.assertAllTaken();
 });
 
-test('the loop of the guide sends a large file in chunks that join to its bytes', async t => {
+test('the loop in the guide sends a large file in chunks that add up to its bytes', async t => {
   const project = emptyProject();
   t.after(() => rmSync(project, { recursive: true, force: true }));
   const path = join(project, 'report.mjs');
@@ -558,7 +558,7 @@ test(
         HOPLINE_CARD_KEY_FILE: join(folder, 'card.pem'),
         HOPLINE_MODEL_PRICES_FILE: join(folder, 'prices.json'),
         OPENAI_BASE_URL: model.url,
-        // The guide leaves the key out with a character that no header can have.
+        // Where the key goes, the guide has a character that no header can contain.
         OPENAI_API_KEY: 'key',
         ARGOCD_TOKEN: 'argocd-token',
       },

@@ -277,7 +277,7 @@ test('a collector that refuses does not affect tasks; one warning has the cause 
     // A process that has warned of another fault is silent for a minute.
     for (const until = performance.now() + 90_000; !isNamed() && performance.now() < until; ) {
       assert.equal(shapeOf((await collect(cluster.url, { text: 'play it' })).at(-1)!), 'status:completed');
-      // Spans are exported every five seconds. Without a pause, a hundred questions would pass until then.
+      // Spans are exported every five seconds. Without a pause, a hundred questions would be asked until then.
       await sleep(500);
     }
     assert.ok((await lost()) > before);

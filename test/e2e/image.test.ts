@@ -60,7 +60,7 @@ async function start(role: string, env: Record<string, string> = {}): Promise<st
   return ready.promise.finally(() => clearTimeout(late));
 }
 
-test('the image holds everything that its services need: they start only from its files and answer a question', {
+test('the image contains everything that its services need: with only its files they start and answer a question', {
   skip: !isLinux && 'an image can be built only on Linux',
   timeout: 120_000,
 }, async () => {

@@ -78,7 +78,7 @@ async function answer(kill?: string): Promise<string> {
   const fold = new Fold();
   let killed: Promise<Response> | undefined;
   if (kill !== undefined) {
-    // The stream of the page ends with the death of an ingress. The page then continues as the client below does.
+    // The stream of the page ends when its ingress dies. The page then continues like the client below.
     const { body } = await fetch(`${page}/api/tasks/${id}:subscribe`, { headers });
     for await (const { data } of decodeSse(body!)) {
       fold.add(JSON.parse(data) as StreamResponse);
@@ -110,7 +110,7 @@ test('the page of `npm start` asks, kills each kind of process in mid-answer, an
     assert.equal(await answer(kill), expected, kill);
     await restarted(before, kill);
   }
-  // The agent answers again from the beginning, and clients see the text of one run.
+  // The agent answers again from the beginning, and clients see the text of only one run.
   assert.equal(await answer('sub-agent-guide'), expected);
   await restarted(before, 'sub-agent-guide');
 });
@@ -124,7 +124,7 @@ async function restarted(before: readonly Process[], name: string): Promise<void
   }, `the restart of ${name}`);
 }
 
-test('a process is not killed without the token of this start, and a name of no process is refused', async () => {
+test('a process is not killed without the token of this start, and an unknown process name is refused', async () => {
   const before = await processes();
   const kill = (instance: string, given: string) =>
     fetch(`${page}/processes/${instance}/kill`, {
@@ -206,7 +206,7 @@ test('the trace of a task whose relay died, and a cluster at work, as the docume
   const top = () => new HoplineCommand(url, ['top'], '', { HOPLINE_HOME: join(folder, 'home') }).finished;
   const asked = [await ask(), await ask()];
   let printed = '';
-  // The figures are rates, so an answer has to run for the whole time that one snapshot takes.
+  // The figures are rates, so an answer has to run for as long as one snapshot takes.
   await until(
     async () => {
       asked.push(await ask());

@@ -114,7 +114,7 @@ test('text that policy does not forward reaches the model, but no client [S2-9 C
   }
 });
 
-test('each event in the log has its source, and all but internal records are shown, under their names [S2-12 S2-22 S2-33]', async () => {
+test('each event in the log has its source, and all except internal records are shown under their names [S2-12 S2-22 S2-33]', async () => {
   hopline.script([{ tokens: PLAN }, call('argocd', 'show the version')], [{ text: 'So it is.' }]);
   const list = await collect(hopline.url, { text: 'show argocd version' });
   const [taskId] = hopline.fold(list).taskIds;

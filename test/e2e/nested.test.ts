@@ -200,7 +200,7 @@ test('hopline trace and the console show the tasks below as a tree, through clus
       `tasks below\\n {2}global: task ${global} at .*completed.*\\n {4}regional: task ${regional} .*completed.*\\n {6}argocd: task ${argocd} `,
     ),
   );
-  // Without the addresses of the lower levels, nothing is asked there.
+  // Without the addresses of the lower levels, no request is sent there.
   writeFileSync(file, JSON.stringify({ agents: agents.slice(0, 1) }));
   const short = await new HoplineCommand(top(), ['trace', taskId, '--agents', file, '--json']).finished;
   assert.deepEqual(branchOf(JSON.parse(short.out).below), [expected[0], ['regional', ids[1], undefined]]);

@@ -89,7 +89,7 @@ describe('through a real nginx', { skip }, () => {
 
   const read = (text: string, act = () => {}) => answers.read(nginx.url, { text }, act, nginx.log);
 
-  test('text arrives while the agent talks, although nginx buffers responses', { timeout: 120_000 }, async () => {
+  test('text arrives while the agent writes, although nginx buffers responses', { timeout: 120_000 }, async () => {
     answers.close();
     // Buffered, the first half would arrive only with the second one.
     assertWhole(await read('count', () => answers.open()));
@@ -99,7 +99,7 @@ describe('through a real nginx', { skip }, () => {
     assertWhole(await read('silent'));
   });
 
-  test('a stream that a reload of nginx or the death of its replica cuts is resumed through nginx, without a gap [S0-1]', {
+  test('a stream cut by a reload of nginx or the death of its replica is resumed through nginx without a gap [S0-1]', {
     timeout: 120_000,
   }, async () => {
     answers.close();

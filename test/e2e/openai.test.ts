@@ -177,7 +177,7 @@ test('a background response is polled, and previous_response_id continues its co
   assert.deepEqual([next.output_text, next.previous_response_id], ['You wrote: more', response.id]);
 });
 
-test('the answer to a question is the next response of the task, by the helper of the package too', async () => {
+test('the answer to a question is the next response of the task, even with the package’s helper', async () => {
   const openai = clientOf(0);
   const asked = await openai.responses.create({ model: 'writer', input: 'ask me' });
   assert.deepEqual([asked.status, asked.output_text, asked.metadata?.state], ['completed', 'Which color?', 'input-required']);
@@ -189,7 +189,7 @@ test('the answer to a question is the next response of the task, by the helper o
   assert.equal((await clientOf(1).responses.retrieve(asked.id)).output_text, 'Which color?');
 });
 
-test('a response in progress is canceled, and one that has ended stays', { timeout: 120_000 }, async () => {
+test('a response in progress can be canceled; one that has ended stays as it is', { timeout: 120_000 }, async () => {
   const openai = clientOf(0);
   const running = await openai.responses.create({ model: 'counter', input: 'endless', background: true });
   const canceled = await openai.responses.cancel(running.id);

@@ -26,8 +26,8 @@ const INSTALL_MS_MAX = 240_000;
 const ECHO = `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`;
 
 /**
- * The public packages as a stranger gets them. Everything runs in one process, because making a release costs as much as the tests of it, and
- * npm installs their 200 dependencies once, into the folder of a new agent: the global install and npx link the command of that folder.
+ * The public packages as a stranger gets them. Everything runs in one process, because making a release takes as long as its tests. npm
+ * installs the 200 dependencies once, into the folder of a new agent; the global install and npx link the command of that folder.
  */
 let folder: string;
 let release: NpmRelease;
@@ -107,7 +107,7 @@ after(async () => {
 // Before the tests that start the cluster of the command, which runs until the end.
 testTutorial(() => release);
 
-/** A tarball of the packages, and what the command that made them prints about it. */
+/** A tarball of the packages, with the output about it of the command that made the packages. */
 type Tarball = { name: string; path: string; files: number };
 
 function madeTarball(name: string, printed: string): Tarball {
@@ -154,7 +154,7 @@ test('publint finds nothing wrong with the tarballs', async () => {
   }
 });
 
-test('the types of the tarballs resolve wherever their code does', async () => {
+test('the types of the tarballs resolve in every way that their code does', async () => {
   for (const { name, path } of tarballs) {
     // The command has no types, because code does not import it.
     if (name === '@hopline/cli') continue;
@@ -290,7 +290,7 @@ const PLAY = `
   console.log(JSON.stringify([text, notices, end.state]));
 `;
 
-test('an agent from the package answers on the lowest Node and the newest', { timeout: 120_000 }, async t => {
+test('an agent from the package answers on the oldest and the newest supported Node', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const expected = '["Hello, Ada",["thinking"],"TASK_STATE_COMPLETED"]\n';
   assert.equal(await printed(PLAY), expected);
@@ -422,7 +422,7 @@ class CommandLines {
     return ended.out;
   }
 
-  /** Without its channel the process ends by itself, unless a command has left a connection, a server or a timer open. */
+  /** When its channel is gone, the process ends by itself, unless a command has left a connection, a server or a timer open. */
   async end(): Promise<void> {
     if (this.#process.connected) this.#process.disconnect();
     const late = setTimeout(() => this.#process.kill('SIGKILL'), LINE_MS_MAX);
@@ -436,7 +436,7 @@ class CommandLines {
   }
 }
 
-test('every command of the package runs on the lowest Node that it declares and on the newest', { timeout: 480_000 }, async t => {
+test('every command of the package runs on the oldest Node that it declares and on the newest', { timeout: 480_000 }, async t => {
   if (!isInstalled(t)) return;
   if (lowest === undefined) t.diagnostic(NO_LOWEST_NODE);
   const [module, typed] = [join(folder, 'commands.mjs'), join(folder, 'commands.ts')];
@@ -594,7 +594,7 @@ test('in a checkout `npm run -s` prints no banner', { timeout: 120_000 }, async 
   assert.equal(stdout, `${version()}\n`);
 });
 
-test('the hooks render a first view on the server, with the client that the page has', { timeout: 120_000 }, async t => {
+test('the hooks render a first view on the server, with the same client as the page', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const script = `
     import { createElement } from 'react';

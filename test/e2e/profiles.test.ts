@@ -29,7 +29,7 @@ const stateOf = (state: string) => state.replace('TASK_STATE_', '').toLowerCase(
 const textIn = (parts: readonly { text?: string }[]) => parts.map(({ text }) => text ?? '').join('');
 
 for (const profile of PROFILES.keys())
-  test(`the frames of profile ${profile} are those of the guide`, { timeout: 120_000 }, async t => {
+  test(`the frames of profile ${profile} match the guide`, { timeout: 120_000 }, async t => {
     const folder = GUIDE.folder(t, ['weather.ts']);
     await using cluster = await Cluster.shared({
       profile,
@@ -42,7 +42,7 @@ for (const profile of PROFILES.keys())
     assert.equal(lines.join('\n').replaceAll(new RegExp(`Weather-${profile}`, 'gi'), 'Weather'), shown);
   });
 
-test('a start with a profile, as the guide has it, is one of a profile that exists', () => {
+test('every start in the guide names a profile that exists', () => {
   const { env } = GUIDE.npmStart('HOPLINE_PROFILE');
   assert.ok(PROFILES.has(env.HOPLINE_PROFILE!));
   GUIDE.assertAllTaken();

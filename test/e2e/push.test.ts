@@ -169,7 +169,7 @@ test('1.0 webhooks get StreamResponses, 0.3 complete tasks; a late configuration
   assert.deepEqual(states(tasks), ['submitted', 'working', 'completed']);
 });
 
-test('a webhook that responds 500, 503 and 429 before 200 gets each event at least once, in order, with equal repeats [S3-25]', {
+test('a webhook that responds 500, 503 and 429 before 200 gets each event at least once, in order, and repeats are equal [S3-25]', {
   timeout: 120_000,
 }, async () => {
   const failing = [500, 503, 429];
@@ -250,7 +250,9 @@ test('a slow webhook delays neither its task nor another webhook of the task, an
   assert.ok(lists[0]!.length < generation, 'waiting events were coalesced');
 });
 
-test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 120_000 }, async () => {
+test('a deleted configuration gets no more notifications; another one of the same task gets all', {
+  timeout: 120_000,
+}, async () => {
   const deleted = Promise.withResolvers<void>();
   // The second notification stays in flight until the configuration is deleted; the task has at least one more event.
   await using webhook = await startWebhook((n, path) => (path === '/gone' && n === 2 ? { after: deleted.promise } : {}));

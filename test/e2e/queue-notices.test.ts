@@ -149,7 +149,7 @@ for (const [index, profile] of PROFILES.entries()) {
       if (profile !== 'caipe') assert.ok(cleared < firstText, `${cleared}, ${firstText}`);
     });
 
-    test('a message that arrives while a turn waits takes no notice into the history', TIMEOUT, async () => {
+    test('a message that arrives while a turn waits adds no notice to the history', TIMEOUT, async () => {
       const [first, second] = await askTwo();
       const params = {
         message: { role: 'ROLE_USER', messageId: crypto.randomUUID(), taskId: second.taskId, parts: [{ text: 'and?' }] },
@@ -166,7 +166,7 @@ for (const [index, profile] of PROFILES.entries()) {
       await Promise.all([first.done, second.done]);
     });
 
-    test('a client of the agent itself gets the notice too, as does one of the April 2025 dialect', TIMEOUT, async () => {
+    test('a client of the agent itself, or of the April 2025 dialect, also gets the notice', TIMEOUT, async () => {
       gate = new Gate();
       const before = remote.requests.length;
       const first = new Asked(urlOf());

@@ -6,7 +6,7 @@ import { userMessage } from '../kit/user-message.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** Without read-your-writes across replicas, about one list in a hundred missed a task. */
+/** Without read-your-writes across replicas, about one list in a hundred lacked a task. */
 const ROUNDS = 40;
 
 let agent: RemoteAgent;

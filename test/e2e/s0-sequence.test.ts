@@ -195,7 +195,7 @@ test('an event of an unknown kind is skipped, and the stream continues [S0-42]',
   assert.equal(textOf(await collect(cluster.url, { text: 'odd' }), 'streaming_result'), 'ab');
 });
 
-test('artifact names are exactly those of the interface [S0-44]', async () => {
+test('artifact names match the interface exactly [S0-44]', async () => {
   const list = await collect(cluster.url, { text: 'use a tool' });
   const shapes = list.map(shapeOf).filter((shape, index, all) => shape !== all[index - 1] && !shape.endsWith('+'));
   assert.deepEqual(

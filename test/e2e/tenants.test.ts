@@ -41,7 +41,7 @@ test('without authentication, listed tenants have separate tasks, and no other t
     for (const [of, id] of ids.entries()) {
       assert.equal((await rest(`GET ${tenant}/tasks/${id}`)).status, at === of ? 200 : 404, `${tenant || 'no tenant'}: ${id}`);
     }
-    // Files that share the cluster have tasks without a tenant, too.
+    // Other files that share the cluster also have tasks without a tenant.
     const query = tenant === '' ? `?contextId=${message.contextId}` : '';
     const listed = (await rest(`GET ${tenant}/tasks${query}`)).body.tasks as { id: string }[];
     assert.deepEqual(

@@ -174,7 +174,7 @@ export function testTutorial(release: () => NpmRelease): void {
     const agent = await start('node_modules/.bin/hopline agent echo.mjs', project, /echo/);
     const ask = 'node_modules/.bin/hopline ask --agent echo "a b"';
     assert.equal((await shell(ask, project, { HOPLINE_URL: addressOf(cluster) })).trim(), 'a b');
-    // Before its cluster, without which it would try to leave for 20 s.
+    // Ended before its cluster, because without the cluster it would try to leave for 20 s.
     await agent.stop();
   });
 

@@ -51,7 +51,7 @@ after(async () => {
 });
 
 for (const how of ['killed', 'exits', 'throws', 'rejects'])
-  test(`the next attempt replaces the text of a turn whose process ${how}, and the sub-agent stays`, {
+  test(`the next attempt replaces the text of a turn whose process ${how}, and the sub-agent keeps running`, {
     timeout: 120_000,
   }, async () => {
     const fold = foldOf(await collect(cluster.url, { text: `${how} once` }));

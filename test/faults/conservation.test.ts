@@ -123,7 +123,7 @@ test('inputs balance after kills of a relay, an agent and the supervisor in mid-
   await assertConserved(t, 'supervisor killed', await run('slow', () => reborn(cluster.supervisors)));
 });
 
-/** The number of inputs of each kind that relays hold, from their counters: `received` minus all outcomes. */
+/** The number of inputs of each kind that relays hold, computed from their counters: `received` minus all outcomes. */
 async function heldByRelays(): Promise<Record<string, number>> {
   const held: Record<string, number> = {};
   for (const { url } of cluster.relays) {

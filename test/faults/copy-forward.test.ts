@@ -10,7 +10,7 @@ import { collect, type Frame, frames, messageParams, rpc } from '../support/clus
 import { Cluster } from '../support/cluster/cluster.ts';
 import { keepFactsFor } from '../support/cluster/short-retention.ts';
 
-/** About ten seconds of text, of which the log keeps six: a relay on a busy machine may copy a task seconds late. */
+/** About ten seconds of text, of which the log keeps six, because a relay on a busy machine may copy a task seconds late. */
 const TOKENS = countingTokens(500);
 const MAX_AGE_MS = 6_000;
 const COPY_FORWARD_AFTER_MS = 700;

@@ -9,7 +9,7 @@ import { type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import type { ServiceProcess } from '../support/cluster/service-process.ts';
 
-/** Six seconds of text: each chunk is held while the agent goes on. */
+/** Six seconds of text. Each chunk is held while the agent goes on writing. */
 const TOKENS = countingTokens(300);
 const PATH = 'hopline_path_time_seconds_total';
 
@@ -40,7 +40,7 @@ const measuredBy = (metrics: MetricsText) => metrics.sum('hopline_path_turns_tot
 
 const startOf = (metrics: MetricsText) => metrics.sum('process_start_time_seconds');
 
-/** Asks a question, acts in mid-stream, which may cut the stream, and returns the trace of the task when it has ended. */
+/** Asks a question, acts in mid-stream (which may cut the stream), and returns the trace of the task when the task has ended. */
 async function ask(act: () => Promise<unknown> = async () => {}): Promise<TaskTrace> {
   const list: Frame[] = [];
   let acted: Promise<unknown> | undefined;
@@ -58,7 +58,7 @@ async function ask(act: () => Promise<unknown> = async () => {}): Promise<TaskTr
   return (await (await fetch(`${cluster.url}/tasks/${id}/audit`)).json()) as TaskTrace;
 }
 
-/** The same, with what the relays measured of the task. */
+/** The same, together with what the relays measured for the task. */
 async function askMeasured(act?: () => Promise<unknown>): Promise<{ trace: TaskTrace; measured: Map<string, number> }> {
   const earlier = await Promise.all(cluster.relays.map(readMetrics));
   const trace = await ask(act);

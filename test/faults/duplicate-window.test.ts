@@ -44,7 +44,7 @@ after(async () => {
 });
 
 for (const service of ['supervisors', 'relays'] as const) {
-  test(`one call runs once when the ${service} restart after the duplicate window of its work [S0-1]`, {
+  test(`a call runs only once if the ${service} restart after the duplicate window of its work [S0-1]`, {
     timeout: 120_000,
   }, async () => {
     runs = 0;

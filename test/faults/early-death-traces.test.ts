@@ -10,7 +10,7 @@ import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 /** Two seconds of text, so that the agent still writes when a process dies. */
 const TOKENS = countingTokens(100);
-/** Longer than the test: only spans that leave at once leave a process that is killed. */
+/** Longer than the test, so that only spans which are exported at once survive a killed process. */
 const EXPORT_DELAY_MS = 600_000;
 
 const RAW = 'a2a.raw.{shard}.{taskId}.{writer}';

@@ -48,7 +48,7 @@ async function worker(servers: string, run: (attempt: number) => AsyncGenerator<
   return log;
 }
 
-test('a task ends even if the last inputs of a frozen worker are stored after those of a newer attempt that has died', {
+test('a task ends even if the last inputs of a frozen worker are stored after the inputs of a newer, dead attempt', {
   timeout: 120_000,
 }, async () => {
   const [frozen, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

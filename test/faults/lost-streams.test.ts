@@ -47,7 +47,7 @@ async function send(text: string, taskId?: string): Promise<Task> {
 const listed = async () => (await call<{ tasks: Task[] }>('ListTasks', { pageSize: 100 })).tasks.map(({ id }) => id).sort();
 const unlessFailed = <T>(promise: Promise<T>) => promise.catch(() => undefined);
 
-test('a bucket that is removed comes back by itself, with the tasks that it listed', { timeout: 240_000 }, async () => {
+test('a bucket that is removed is restored automatically, with the tasks that it listed', { timeout: 240_000 }, async () => {
   const [done, asked] = [await send('hello'), await send('deploy')];
   assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(asked.status));
   const ids = [done.id, asked.id].sort();

@@ -201,7 +201,7 @@ for (const [name, replies, reason, retryable] of [
   ['refuses', [{ status: 401 }], 'the model provider does not accept the credentials (HTTP 401)', false],
   ['never ends', Array.from({ length: 4 }, () => [call('unknown', 'x')]), 'the model did not finish within 4 steps', false],
 ] as const satisfies readonly (readonly [string, readonly Reply[], string, boolean])[]) {
-  test(`a model that ${name} fails the task with a reason, never a hang`, { timeout: 120_000 }, async () => {
+  test(`if a model ${name}, the task fails with a reason and never hangs`, { timeout: 120_000 }, async () => {
     hopline.script(...replies);
     const list = await collect(hopline.url, { text: 'try' });
     const final = list.at(-1)!.result as { status: { state: string }; metadata: Record<string, unknown> };

@@ -14,10 +14,9 @@ import { type NatsServer, startNatsCluster } from '../support/nats/nats-server.t
  * Which records three replicas keep when one of three servers loses power (docs/reference/failures.md, "Durability"). `n1` is away while `n0`
  * and `n2` acknowledge records; `n2` loses power; `n0` stalls; `n1` and `n2` return and elect a leader; `n0` continues.
  *
- * A loss of power is modelled by the files of the server: it is killed, and its store is put back as it was at an earlier moment. That is
- * a disk to which nothing was synced since, which the default `sync_interval` of 2 minutes permits. With `always`, every acknowledged
- * record was synced before its acknowledgement, so the disk holds all that the files held at the moment of death, and they stay as
- * they are.
+ * A loss of power is modelled by the files of the server: it is killed, and its store is put back as it was at an earlier moment. That is a
+ * disk to which nothing was synced since, which the default `sync_interval` of 2 minutes permits. With `always`, every acknowledged record
+ * was synced before its acknowledgement, so the disk has everything that the files had at the moment of death, and they stay as they are.
  *
  * The test does not prove that the server syncs before each acknowledgement, or that the disk obeys a sync (SIGKILL keeps the kernel's page cache). A real loss may also keep some pages and lose others, whereas this one leaves an earlier state.
  */
@@ -30,7 +29,9 @@ const RECORDS_BEFORE = 10;
 const WAIT_MS_MAX = 60_000;
 const TASK = 'task-of-the-test';
 
-test('with the default sync_interval, one loss of power can cost all acknowledged records', { timeout: 240_000 }, async t => {
+test('with the default sync_interval, a single loss of power can destroy all acknowledged records', {
+  timeout: 240_000,
+}, async t => {
   const { acknowledged, gone } = await losePower(t, { syncInterval: undefined, isSynced: false });
   // Mostly all are gone. In one run of 2026-11-28 `n0` gave back all but the first, whose sequence another record has.
   assert.ok(
@@ -39,14 +40,14 @@ test('with the default sync_interval, one loss of power can cost all acknowledge
   );
 });
 
-test('with sync_interval always, the same loss of power costs nothing', { timeout: 240_000 }, async t => {
+test('with sync_interval always, the same loss of power destroys nothing', { timeout: 240_000 }, async t => {
   const { gone } = await losePower(t, { syncInterval: 'always', isSynced: true });
   assert.deepEqual(gone, []);
 });
 
 /**
- * `isSynced`: the disk of the server that loses power holds everything that it wrote. Resolves with ids; `gone`: the ids of records that
- * the leader lacks.
+ * `isSynced`: the disk of the server that loses power has everything that the server wrote. Resolves with ids. `gone`: the ids of records
+ * that the leader lacks.
  */
 async function losePower(t: TestContext, { syncInterval, isSynced }: { syncInterval: string | undefined; isSynced: boolean }) {
   const cluster = await startNatsCluster(NODES, { syncInterval });
@@ -136,8 +137,8 @@ function allCurrent(servers: readonly NatsServer[]): Promise<void> {
 
 /**
  * Ids of the records that the leader has. `n0` may become leader when it has caught up, as on a busy machine, and is then asked to step
- * down: it may keep records that the others do not have. Not read through a consumer: it might be placed on `n0`, where nats-server
- * 2.15.2 keeps records that the cluster has lost.
+ * down: it may keep records that the others do not have. They are not read through a consumer, because it might be placed on `n0`, where
+ * nats-server 2.15.2 keeps records that the cluster has lost.
  */
 function idsOfLeader(servers: readonly NatsServer[]): Promise<Set<string>> {
   return withStreams(servers, async (jsm, nc) => {

@@ -16,7 +16,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import type { ServiceProcess } from '../support/cluster/service-process.ts';
 
 const TOKENS = countingTokens(200);
-/** Tokens before the agent waits for `mayEnd`, so that each stop is in mid-stream on a machine of any speed. */
+/** Number of tokens before the agent waits for `mayEnd`, so that each stop is in mid-stream however fast the machine is. */
 const TOKENS_BEFORE = 100;
 const PAUSE_MS = 10;
 const RESTARTS = ATTEMPTS_MAX_DEFAULT + 1;
@@ -108,7 +108,7 @@ const textsOf = (list: readonly Frame[]) =>
   list
     .flatMap(({ event }) => ('artifactUpdate' in event ? [event.artifactUpdate] : []))
     .filter(({ artifact }) => artifact.name === 'streaming_result');
-/** Counts attempts: the first text of each one replaces that of the previous one. */
+/** Counts attempts by the first text of each, which replaces the text of the previous one. */
 const attemptsSeen = (list: readonly Frame[]) => textsOf(list).filter(({ append }) => append !== true).length;
 
 async function restartInOrder(service: ServiceProcess, role: Role): Promise<void> {
@@ -118,7 +118,7 @@ async function restartInOrder(service: ServiceProcess, role: Role): Promise<void
   await until(async () => (await deliveriesOf(role)) > before, `redelivery to ${role}`);
 }
 
-test('a task completes with its text once after more orderly restarts of its agent than attempts [C-5]', {
+test('a task completes with its text once, even if its agent restarts gracefully more often than it has attempts [C-5]', {
   timeout: 180_000,
 }, async () => {
   const { fold, list } = await stream('counter', async seen => {
@@ -134,7 +134,7 @@ test('a task completes with its text once after more orderly restarts of its age
   assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
 });
 
-test('a task completes once, with continuous text, after more orderly restarts of the supervisor than attempts', {
+test('a task completes once, with continuous text, even if the supervisor restarts gracefully more often than it has attempts', {
   timeout: 180_000,
 }, async () => {
   const before = await deliveriesOf('supervisor');

@@ -9,7 +9,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 /** Ten seconds of text at 50 tokens/s: long enough to kill a relay in mid-stream and for a takeover. */
 const TOKENS = countingTokens(400);
 
-/** Far more than lease and heartbeat interval together. */
+/** Far longer than lease and heartbeat interval together. */
 const SILENCE_MS_MAX = 15_000;
 
 let remote: RemoteAgent;

@@ -80,7 +80,9 @@ const cancel = async (id: string) => {
 };
 const methods = () => remote.requests.map(({ method }) => method).filter(method => method !== 'get' && method !== 'subscribe');
 
-test('a remote agent whose sub-agent was killed gets the cancel of its client, and stops', { timeout: 120_000 }, async t => {
+test('if its sub-agent was killed, a remote agent still gets the cancel of the client, and stops', {
+  timeout: 120_000,
+}, async t => {
   const before = remote.requests.length;
   const { taskId, reading } = await flowing();
   await cluster.agents[0]!.kill();

@@ -76,7 +76,7 @@ async function follow(act: () => Promise<unknown>): Promise<{ list: Frame[]; ing
   return { list, ingress };
 }
 
-/** How often the streamed text began: once, and once more for each attempt that replaced it. */
+/** How often the streamed text began: once, plus once for each attempt that replaced it. */
 const beginningsOf = (list: readonly Frame[]) => list.filter(frame => shapeOf(frame) === 'artifact:streaming_result').length;
 
 const restart = async (service: { kill(): Promise<void>; start(): Promise<void> }) => {

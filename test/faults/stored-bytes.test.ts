@@ -11,7 +11,7 @@ import type { Cluster } from '../support/cluster/cluster.ts';
 const LOG_BYTES = 4 * 1024 * 1024;
 const SHARE_PERCENT = 50;
 const ANSWER = 'x'.repeat(8 * 1024);
-/** Several times as many tasks as the log holds: without a limit they would remove every older task. */
+/** Several times as many tasks as the log has room for. Without a limit they would push out every older task. */
 const FLOOD_MAX = 1_000;
 
 let asking: AskingCluster;

@@ -119,7 +119,7 @@ test('without a fault a turn has each effect once', { timeout: 120_000 }, async 
   assert.deepEqual(effectsIn(file).effects, ['charge 1', 'send 1']);
 });
 
-test('a sub-agent that dies between two steps leaves the first result to the next attempt, which repeats nothing', {
+test('if a sub-agent dies between two steps, the next attempt gets the first result and repeats nothing', {
   timeout: 180_000,
 }, async () => {
   const file = join(folder, 'between');
@@ -140,7 +140,7 @@ test('a sub-agent that dies between two steps leaves the first result to the nex
   );
 });
 
-test('a step whose process dies before its result is stored runs again, under the same key', { timeout: 180_000 }, async () => {
+test('a step runs again, with the same key, if its process dies before the result is stored', { timeout: 180_000 }, async () => {
   const file = join(folder, 'inside');
   writeFileSync(file, '');
   const fold = foldOf(await askAndKill(`inside ${file}`, () => readFileSync(file, 'utf8').includes('ready')));
@@ -150,7 +150,7 @@ test('a step whose process dies before its result is stored runs again, under th
   assert.equal(keys.size, 1);
 });
 
-test('the process of the code dies by itself, and the next one gets the result', { timeout: 120_000 }, async () => {
+test('only the process of the code dies, and the next one gets the result', { timeout: 120_000 }, async () => {
   const file = join(folder, 'host');
   const fold = foldOf(await collect(cluster.url, { text: `host ${file}` }));
   assert.equal(fold.textOf('streaming_result'), 'attempt 2, charged by 1\nsent by 2');

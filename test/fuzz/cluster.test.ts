@@ -97,7 +97,7 @@ async function anyRequest(): Promise<fc.Arbitrary<Fuzzed>> {
   );
 }
 
-test('a rejected request writes nothing in a cluster, and both replicas reject it alike [S4-33]', async t => {
+test('a rejected request writes nothing to the cluster, and both replicas reject it in the same way [S4-33]', async t => {
   const empty = (await log.ofServers()).split('\n');
   let known = await knownTasks();
   await settled();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 /**
- * A JSON syntax tree: members in order, duplicate names, scalars as source text. Mutations can write what `JSON.stringify` cannot: a
+ * A JSON syntax tree: members in order, duplicate names, scalars as source text. Mutations can write text that `JSON.stringify` cannot: a
  * duplicate name, `__proto__`, `1e999`, half of a surrogate pair.
  */
 export type Tree = { members: [name: string, value: Tree][] } | { items: Tree[] } | { scalar: string };

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 
 /**
- * Placeholders for ids of a run. Requests are generated before their tasks exist, so that a seed gives the same requests in each run.
+ * Placeholders for the ids of a run. Requests are generated before their tasks exist, so that a seed leads to the same requests in each
+ * run.
  */
 export const WAITING = 'TASK-WAITING';
 export const ENDED = 'TASK-ENDED';

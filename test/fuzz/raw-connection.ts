@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { ANSWER_MS_MAX } from './fuzz-settings.ts';
 
-/** Silence that ends an exchange, in milliseconds: a server that waits for the rest of a request sends nothing. */
+/** Silence that ends an exchange, in milliseconds, because a server that waits for the rest of a request sends nothing. */
 const QUIET_MS = 40;
 
 /** Sends bytes on a new connection; returns all received text until the server closes it or is silent. */

@@ -15,7 +15,7 @@ const OPEN = 5;
 const OWNER = { tenant: 't', subject: 'anna' };
 /** A caller whose tasks have several records. Their rows are of the previous version and lack what a page shows, so each of these tasks is read. */
 const SECOND_OWNER = { tenant: 't', subject: 'ben' };
-/** The same with rows of this version. */
+/** The same test with rows of this version. */
 const THIRD_OWNER = { tenant: 't', subject: 'cleo' };
 const SECOND_TASKS = 60;
 const RECORDS = 5;
@@ -160,7 +160,7 @@ for (const shards of [4, SHARDS_DEFAULT])
       const answeredBefore = answered;
       try {
         const page = await list(log, params, caller);
-        // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
+        // The answer to this flush has arrived, so the server has passed on the copies of all earlier requests.
         await observer.flush();
         return { page, seen: [...requests], bytes: answered - answeredBefore };
       } finally {

@@ -27,7 +27,7 @@ class Sent {
   readonly #deliveries = new Map<string, number>();
   readonly #writes = new Map<string, Set<number>>();
 
-  /** `line`: of the protocol, with the answer subject of a consumer's delivery, which has the stream and the sequence. */
+  /** `line`: a line of the protocol. In a consumer's delivery, the reply subject contains the stream and the sequence. */
   add(line: string, header: string): void {
     const [, subject = '', , reply = ''] = line.split(' ');
     const [, stream, sequence] =

@@ -13,14 +13,14 @@ import { Cluster } from '../support/cluster/cluster.ts';
 
 const TASKS = 10;
 /**
- * Appends of a task of one token, conducted by a supervisor: at most as many as it has steps that may be stored by themselves. A machine that
- * is not busy stores 5 inputs and 5 facts.
+ * Appends of a task of one token that a supervisor conducts: at most as many as the task has steps that may be stored separately. An idle
+ * machine stores 5 inputs and 5 facts.
  */
 const INPUTS_MAX = 8;
 const FACTS_MAX = 8;
-/** The item of the supervisor and that of the agent. */
+/** The supervisor's work item and the agent's. */
 const WORK = 2;
-/** Entries by id: that of its end and, on a slow machine, that of a state in between. */
+/** Entries by id: the one for the end and, on a slow machine, one for a state in between. */
 const INDEX_WRITES_MAX = 2;
 /** Reads of an index that a task of one token causes: its relay reads the entry in the lists once. A machine that is slow may read it again. */
 const INDEX_READS_MAX = 2;
@@ -125,7 +125,7 @@ test('a token at the pace of a model takes a bounded number of appends and bytes
   calls.length = 0;
   const fromMs = performance.now();
   await askAgent('paced');
-  // A machine that delays tokens may store each by itself, and then needs more time for them.
+  // A machine that delays tokens may store each of them separately, and then needs more time for them.
   const chunksMax = (performance.now() - fromMs) / CHUNK_MS_MIN;
   assertNoConsumers(fromMs);
   const after = await stored();

@@ -112,7 +112,7 @@ describe('clients that come back at once', () => {
     const received = await Promise.all(viewers.map(resume));
     const ms = performance.now() - startMs;
     for (const ids of received) assert.equal(ids.length, RECORDS - RECEIVED, 'exactly what follows the cursor');
-    // The answers have arrived, so the server has passed on the copies of the requests before that of this flush.
+    // The answer to this flush has arrived, so the server has passed on the copies of all earlier requests.
     await observer.flush();
     return { seen: [...requests], ms };
   }

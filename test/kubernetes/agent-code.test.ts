@@ -99,7 +99,7 @@ after(async () => {
 
 const ask = (text: string) => release.cli('ask', '--url', url, '--agent', 'hostile', text);
 
-/** Restarts of a container in the pods of the agent that stay, with the names of the pods. */
+/** Restarts of a container in those pods of the agent that stay, with the names of the pods. */
 async function restarts(container: 'code' | 'sub-agent'): Promise<Record<string, number>> {
   const selector = 'app.kubernetes.io/component=agent-hostile';
   const { items } = JSON.parse(await release.kubectl('get', 'pods', '--selector', selector, '--output', 'json'));
@@ -131,7 +131,7 @@ test('code finds no login of NATS in its container, and NATS refuses it', option
   assert.equal(loot.answer, 'Authorization Violation');
 });
 
-test('a turn ends in a pod that is deleted: its code outlives the drain of the sub-agent', options, async () => {
+test('a turn in a deleted pod still ends, because its code outlives the drain of the sub-agent', options, async () => {
   const asked = ask('slow');
   // The turn runs in one of the two pods: both are replaced while it runs.
   await sleep(2_000);
@@ -141,13 +141,13 @@ test('a turn ends in a pod that is deleted: its code outlives the drain of the s
   await release.kubectl('rollout', 'status', 'deployment/hopline-agent-hostile', '--timeout=120s');
 });
 
-test('a process of the code that ends is replaced in its container', options, async () => {
+test('if the code’s process ends, it is replaced in its container', options, async () => {
   const before = await restarts('code');
   assert.match(await ask('die'), /attempt 2 done/);
   assert.deepEqual(await restarts('code'), before);
 });
 
-test('a container of the code that ends is started again, and the sub-agent stays', options, async () => {
+test('if the code’s container ends, it is started again, and the sub-agent keeps running', options, async () => {
   const before = [await restarts('code'), await restarts('sub-agent')];
   assert.match(await ask('end'), /attempt 2 done/);
   const sum = (all: Record<string, number>) => Object.values(all).reduce((total, one) => total + one, 0);

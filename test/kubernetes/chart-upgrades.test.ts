@@ -37,7 +37,7 @@ test('an upgrade over a log of another format or with other shards is refused be
     await upgradeOver(record(recorded), 'shards=32'),
     /shards: the log of this release has 16 shards.*Nothing was changed/,
   );
-  // Without `shards` the log keeps its number of shards, and the record keeps it too.
+  // Without `shards` the log keeps its number of shards, and so does the record.
   const kept = await upgradeOver(record(recorded));
   assert.match(kept, /\n {2}shards: "16"\n/);
   assert.doesNotMatch(kept, /name: HOPLINE_SHARDS\n/);
@@ -222,7 +222,7 @@ function templatesIn(text: string): Record<string, unknown> {
   );
 }
 
-test('a changed password or key restarts what reads it, and an upgrade that changes none restarts nothing', {
+test('a changed password or key restarts the pods that read it, and an upgrade that changes none restarts nothing', {
   skip,
 }, async () => {
   const installed = await upgradeOver({});
@@ -252,7 +252,7 @@ test('a changed password or key restarts what reads it, and an upgrade that chan
   );
 });
 
-test('an upgrade leaves an autoscaled service the pods that it has: with Helm 4 another number conflicts with the autoscaler', {
+test('an upgrade keeps the number of pods of an autoscaled service: with Helm 4 a different number conflicts with the autoscaler', {
   skip,
 }, async () => {
   const replicasOf = async (live: number) => {

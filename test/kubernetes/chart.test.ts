@@ -132,7 +132,7 @@ for (const [name, values] of Object.entries(MATRIX)) {
   });
 }
 
-test('a setting reaches its service unchanged from the values file, large numbers included', { skip }, t => {
+test('a setting in the values file reaches its service unchanged, even a large number', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
   t.after(() => rmSync(folder, { recursive: true }));
   // Helm treats numbers from a file, unlike those of --set, as floating point.
@@ -157,7 +157,7 @@ test('a setting reaches its service unchanged from the values file, large number
   for (const [name, value] of Object.entries(settings)) assert.equal(env.get(name), String(value), name);
 });
 
-test('a list or map of values whose line has no members, which Helm reads as null, counts as empty', { skip }, () => {
+test('a list or map without members in the values, which Helm reads as null, counts as empty', { skip }, () => {
   const empty = ['settings', 'env', 'commonLabels', 'pods.resources', 'nats.resources', 'nats.agentUsers'];
   const ofRoles = ['ingress', 'console'].flatMap(role => [
     `${role}.settings`,
@@ -263,7 +263,7 @@ test('full names of Services have the domain of the cluster, in certificates and
   assert.ok(!text.includes('cluster.local'));
 });
 
-test('a further host name is added to those of the Service', { skip }, () => {
+test('a further host name is added to the names of the Service', { skip }, () => {
   const hosts = (...values: string[]) => {
     const found = podSpecs(render(values)).flatMap(
       ({ containers }) => containers.find(({ args }) => args?.[0] === 'ingress') ?? [],
@@ -274,7 +274,7 @@ test('a further host name is added to those of the Service', { skip }, () => {
   assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
 });
 
-test('alerts and dashboards have the address of the runbook: that of the release, or one of your own', { skip }, t => {
+test('alerts and dashboards have the address of the runbook, either the release’s or your own', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-runbook-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const released = join(folder, 'hopline');
@@ -353,7 +353,7 @@ const AGENT_MATRIX: Record<string, readonly string[]> = {
   ],
 };
 for (const [name, values] of Object.entries(AGENT_MATRIX)) {
-  test(`chart hopline-agent, ${name}: its agent is like one in the list of the other chart`, { skip: withoutKubeconform }, () => {
+  test(`chart hopline-agent, ${name}: its agent equals one in the list of the other chart`, { skip: withoutKubeconform }, () => {
     const entry = [
       'name=guide',
       'entry.adapter=recording',
@@ -389,7 +389,7 @@ test('chart hopline-agent: an agent without an entry, and an unknown value, are 
   assert.match(rejected('entry.adapter=a2a', 'entry.url=http://a/', 'replica=2'), /replica/);
 });
 
-test('chart hopline-agent: a label of the values leaves the one by which NATS lets the agent in', { skip }, () => {
+test('chart hopline-agent: a label in the values does not replace the label by which NATS admits the agent', { skip }, () => {
   const part = 'app\\.kubernetes\\.io/part-of';
   const own = [`pods.labels.${part}=shop`, `commonLabels.${part}=shop`];
   const [pod] = podTemplates(renderChart(AGENT_CHART, ['entry.adapter=recording', 'entry.path=a', ...own]));
@@ -438,7 +438,7 @@ test('only pods that a Service selects wait for their endpoints; every grace per
   ]);
 });
 
-test('turns of an agent end within the drain of its pod, and have all of it but 10 s', { skip }, () => {
+test('turns of an agent must end within the drain of its pod, and have all of that time except 10 s', { skip }, () => {
   const turnsMsOf = (...values: string[]) => {
     const agent = render(['agents.a.entry.adapter=a2a', 'agents.a.entry.url=http://a/', ...values]).find(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-agent-a',
@@ -449,13 +449,13 @@ test('turns of an agent end within the drain of its pod, and have all of it but 
   assert.deepEqual(turnsMsOf(), ['HOPLINE_DRAIN_MS_MAX 20000', 'HOPLINE_DRAIN_TURNS_MS 10000']);
   assert.deepEqual(turnsMsOf('pods.drainSeconds=300'), ['HOPLINE_DRAIN_MS_MAX 300000', 'HOPLINE_DRAIN_TURNS_MS 290000']);
   assert.deepEqual(turnsMsOf('agents.a.pods.drainSeconds=600'), ['HOPLINE_DRAIN_MS_MAX 600000', 'HOPLINE_DRAIN_TURNS_MS 590000']);
-  // As on spot nodes. Turns that had all of the drain would be cut by its end, which counts as an attempt.
+  // As on spot nodes. Turns that could use the whole drain time would be cut at its end, which counts as an attempt.
   assert.deepEqual(turnsMsOf('pods.drainSeconds=10'), ['HOPLINE_DRAIN_MS_MAX 10000', 'HOPLINE_DRAIN_TURNS_MS 5000']);
   for (const at of ['settings', 'agents.a.settings'])
     assert.deepEqual(turnsMsOf(`${at}.HOPLINE_DRAIN_TURNS_MS=7000`)[1], 'HOPLINE_DRAIN_TURNS_MS 7000');
 });
 
-test('NATS with one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {
+test('NATS with one node ends at once, and until it is back the ingress answers 503 and stays in its Service', { skip }, () => {
   const container = (values: readonly string[], image: string, role?: string) =>
     podSpecs(render(values))
       .flatMap(({ containers }) => containers)
@@ -481,7 +481,7 @@ test('chart and code agree on the name and tag of the image, the version of nats
   }
 });
 
-test('an uninstall keeps the key of the secrets on the kept volumes, and the passwords of NATS that agents of other releases have', {
+test('an uninstall keeps the key of the secrets on the kept volumes, and the NATS passwords that agents of other releases use', {
   skip,
 }, () => {
   const kept = render(EVERYTHING).filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep');
@@ -573,7 +573,9 @@ test('if a variable is set twice, the value of the service wins, and `env` repla
   assert.deepEqual(of('NODE_OPTIONS'), ['--max-old-space-size-percentage=60 --use-openssl-ca']);
 });
 
-test('a variable that the chart sets and `env` repeats is refused: the API server rejects two of one name', { skip }, () => {
+test('repeating in `env` a variable that the chart sets is refused, because the API server rejects duplicate names', {
+  skip,
+}, () => {
   const over =
     (name: string, ...values: string[]) =>
     () =>
@@ -598,7 +600,7 @@ test('an autoscaled agent of the list has default bounds', { skip }, () => {
   assert.match(rejection('ingress.grpc.port=8000'), /ingress\.grpc\.port: 8000 is a port of HTTP/);
 });
 
-test('a service that begins to be autoscaled has the fewest pods that its autoscaler permits', { skip }, () => {
+test('when autoscaling begins, a service has the minimum number of pods of its autoscaler', { skip }, () => {
   const manifests = render(['relay.autoscaling.enabled=true', 'relay.autoscaling.min=3', 'relay.replicas=5']);
   const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
   assert.equal(relay?.spec.replicas, 3);
@@ -768,7 +770,7 @@ test('each service connects to NATS as a user of its own', { skip }, () => {
   );
 });
 
-test('for another NATS a service uses its own Secret, or the common one', { skip }, () => {
+test('with an external NATS a service uses its own Secret, or the common one', { skip }, () => {
   const agents = [
     'agents[0].name=guide',
     'agents[0].entry.adapter=a2a',
@@ -888,7 +890,7 @@ test('values of `pods` apply to every pod: services, NATS, backups and the test'
   assert.ok(templates.length >= 9);
 });
 
-test('a role, an agent, NATS and the backup lay their own `pods` over those of all', { skip }, () => {
+test('the `pods` of a role, an agent, NATS or the backup are merged over the values of all pods', { skip }, () => {
   const owners = { relay: 'relay', ingress: 'ingress', nats: 'nats', backup: 'backup', 'agent-guide': 'agents.guide' };
   const all = [
     ...EVERYTHING.filter(value => !value.startsWith('agents')),
@@ -944,7 +946,7 @@ test('a role, an agent, NATS and the backup lay their own `pods` over those of a
   }
 });
 
-test('a strategy, sidecars, containers before them, labels of all and further objects reach their places', { skip }, () => {
+test('a strategy, sidecars, init containers, common labels and further objects end up in the right places', { skip }, () => {
   const values = [
     'pods.sidecars[0].name=logs',
     'pods.sidecars[0].image=logs:1',
@@ -1036,7 +1038,7 @@ test('files of values add, change and remove single agents, and a list of agents
   assert.match(rejection(...named), /agents\.weather\.name: "wether" is another name/);
 });
 
-test('the label of the Deployment for its version is one that Kubernetes accepts, whatever the tag is', { skip }, () => {
+test('the version label of a Deployment is valid for Kubernetes, whatever the tag is', { skip }, () => {
   const labels = (tag: string) =>
     render([`image.tag=${tag}`]).flatMap(({ kind, metadata }) =>
       kind === 'Deployment' ? [metadata.labels!['app.kubernetes.io/version']!] : [],
@@ -1045,7 +1047,7 @@ test('the label of the Deployment for its version is one that Kubernetes accepts
     for (const label of labels(tag)) assert.match(label, /^[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/, tag);
 });
 
-test('the entry of an agent reaches it unchanged, although Kubernetes expands variables', { skip }, t => {
+test('the entry of an agent reaches the agent unchanged, although Kubernetes expands variables', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'values.json');
@@ -1054,12 +1056,12 @@ test('the entry of an agent reaches it unchanged, although Kubernetes expands va
   const text = execFileSync('helm', [...template([]), '--values', file], { encoding: 'utf8', maxBuffer: 1 << 26 });
   const variables = podSpecs(manifestsOf(text)).flatMap(({ containers }) => containers.flatMap(({ env = [] }) => env));
   const { value } = variables.find(({ name }) => name === 'HOPLINE_AGENT')!;
-  // As the kubelet: third_party/forked/golang/expansion.
+  // Expands like the kubelet: third_party/forked/golang/expansion.
   const expanded = value!.replaceAll(/\$(\$|\(([^)]*)\))/g, (all, next) => (next === '$' ? '$' : `expanded ${all}`));
   assert.deepEqual(JSON.parse(expanded), { ...entry, name: 'writer' });
 });
 
-test('a server of OTLP at the address of the node, which only Kubernetes knows, is reached through the policies', { skip }, t => {
+test('an OTLP server at the node’s address, which only Kubernetes knows, can be reached through the policies', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'values.json');
@@ -1280,7 +1282,7 @@ test('one value authenticates ingress and the exposed agents; the others listen 
   assert.deepEqual([ipv6.HOPLINE_HOST, ipv6.HOPLINE_PROBE_HOST], ['127.0.0.1', '::']);
 });
 
-test('a chart without authentication is refused, as are authentication values that would stop a server at start', {
+test('a chart without authentication is refused, and so are authentication values that would keep a server from starting', {
   skip,
 }, () => {
   const defaults = (chart: string, ...values: string[]) =>
@@ -1475,7 +1477,7 @@ test('further lines reach nats.conf and its block jetstream, and nats-server acc
   assert.match(serverFaults(lines('no_such_member: 1', ''), {}), /no_such_member/);
 });
 
-test('with the label of a zone each NATS node has a tag of its zone, and replicas are in different zones', { skip }, () => {
+test('if nodes have zone labels, each NATS node has a tag of its zone, and replicas are in different zones', { skip }, () => {
   const manifests = render(['nats.zoneLabel=topology.kubernetes.io/zone']);
   assert.equal(serverFaults(manifests, { NATS_ZONE_TAG: 'zone:eu-1a' }), '');
   const { containers } = manifests.find(({ kind }) => kind === 'StatefulSet')!.spec.template!.spec;
@@ -1494,7 +1496,7 @@ test('with the label of a zone each NATS node has a tag of its zone, and replica
   assert.match(conf, /jetstream \{[^}]*unique_tag: "zone:"\n\}\nserver_tags: \$NATS_ZONE_TAG\n/);
 });
 
-test('a packaged chart has a README with every value, an icon and maintainers, and no fault', { skip }, t => {
+test('a packaged chart has a README with every value, an icon and maintainers, and passes the linter', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const helm = (...args: string[]) => execFileSync('helm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });

@@ -46,7 +46,7 @@ test('helm test asks a question from inside the cluster', options, async () => {
 });
 
 for (const component of ['relay', 'ingress', 'supervisor', 'agent-guide']) {
-  test(`${component}: a pod killed in mid-stream costs no text`, options, async () => {
+  test(`${component}: killing a pod in mid-stream loses no text`, options, async () => {
     const asked = release.asking(url, QUESTION);
     await asked.begun;
     const pods = await release.pods(component);
@@ -56,7 +56,7 @@ for (const component of ['relay', 'ingress', 'supervisor', 'agent-guide']) {
   });
 }
 
-test('a NATS node that restarts in mid-stream costs no text', options, async () => {
+test('restarting a NATS node in mid-stream loses no text', options, async () => {
   const asked = release.asking(url, QUESTION);
   await asked.begun;
   // Do not force the deletion, because the next pod would open the volume while the old server still writes to it.
@@ -65,7 +65,7 @@ test('a NATS node that restarts in mid-stream costs no text', options, async () 
   await release.kubectl('rollout', 'status', 'statefulset/hopline-nats', '--timeout=180s');
 });
 
-test('a rolling update of everything under load, including NATS, fails no request and costs no text', options, async () => {
+test('a rolling update of everything under load, including NATS, fails no request and loses no text', options, async () => {
   const load = await Load.start(release, { name: 'rolling', image: await release.image(), workers: 4 });
   await load.complete(4);
   const quiet = (await load.answers()).length;
@@ -93,7 +93,7 @@ test('relays scale from one to five and back in mid-stream without losing text',
 
 const kubeletPid = Number(process.env.HOPLINE_KUBELET_PID ?? '0');
 const KUBELET_STOPPED_MS = 45_000;
-test('a node whose kubelet is frozen costs no text', {
+test('a frozen kubelet loses no text', {
   ...options,
   skip: missing ?? (kubeletPid === 0 && 'HOPLINE_KUBELET_PID is not set: the process id of the kubelet of a cluster for tests'),
 }, async () => {

@@ -119,7 +119,7 @@ const ENTRIES: [runs: boolean, values: string[]][] = [
   [true, ['entry.adapter=model', 'entry.model=m', 'entry.mcp[0].url=http://a/', 'entry.mcp[1].command=node']],
   [false, ['entry.adapter=recording', 'entry.path=a.jsonl']],
 ];
-test('an agent has a container for its code where its entry runs code', { skip }, () => {
+test('an agent has a container for its code if its entry runs code', { skip }, () => {
   for (const [runs, values] of ENTRIES) {
     const { code, subAgent } = containersOf(CHARTS['hopline-agent']!(values));
     assert.equal(code !== undefined, runs, values.join());
@@ -128,7 +128,7 @@ test('an agent has a container for its code where its entry runs code', { skip }
   }
 });
 
-test('variables of OpenTelemetry that the entry names configure the sub-agent, too', { skip }, () => {
+test('OpenTelemetry variables that the entry names also configure the sub-agent', { skip }, () => {
   const endpoint = 'settings.OTEL_EXPORTER_OTLP_ENDPOINT=http://otel:4318';
   const { code, subAgent } = containersOf(
     CHARTS['hopline-agent']!(['entry.adapter=module', 'entry.path=a.ts', 'entry.env={OTEL_EXPORTER_OTLP_ENDPOINT}', endpoint]),
@@ -144,7 +144,7 @@ test('chart and code agree on the variables that any program may need', () => {
   assert.deepEqual(Object.keys(codeEnvironment(everything, [], undefined)).sort(), [...names, 'LC_ALL'].sort());
 });
 
-test('without a user of the chart (OpenShift) the platform chooses the user of the code, too', { skip }, () => {
+test('if the chart sets no user (OpenShift), the platform also chooses the user of the code', { skip }, () => {
   const { code } = containersOf(CHARTS['hopline-agent']!([...CLERK, 'pods.uid=null']));
   assert.deepEqual(
     Object.keys(code!.securityContext!).filter(name => name.startsWith('runAs')),
@@ -152,7 +152,9 @@ test('without a user of the chart (OpenShift) the platform chooses the user of t
   );
 });
 
-test('the settings of the code container that the chart makes are refused, with the value to set', { skip }, () => {
+test('settings of the code container that the chart itself makes are refused, and the error names the value to set', {
+  skip,
+}, () => {
   const rejected = (value: string) => {
     const { status, stderr } = spawnSync('helm', template(['name=clerk', ...CLERK, value], AGENT_CHART), { encoding: 'utf8' });
     assert.notEqual(status, 0, value);

@@ -70,7 +70,7 @@ test('on five nodes in three zones the replicas of each stream are in three zone
   }
 });
 
-test('without labels of zones no stream with replicas is created, and the error names the tag', {
+test('without zone labels no stream with replicas is created, and the error names the tag', {
   skip,
   timeout: TIMEOUT_MS,
 }, async t => {

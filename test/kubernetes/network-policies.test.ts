@@ -63,7 +63,7 @@ test('a NetworkPolicy selects every pod of the charts, in both directions', { sk
   assert.deepEqual(policies('networkPolicy.enabled=false', ...EVERY_POD), {});
 });
 
-test('services reach NATS and DNS, the notifier and agents public addresses, too, and the console only ingress', { skip }, () => {
+test('services reach NATS and DNS, the notifier and agents also public addresses, and the console only ingress', { skip }, () => {
   const all = policies(...EVERY_POD);
   for (const component of ['ingress', 'relay', 'supervisor', 'backup'])
     assert.deepEqual(egressOf(all[component]!), [TO_NATS], component);
@@ -117,7 +117,7 @@ test('NATS is reached by the services that have a login, by its nodes, and on ot
   assert.deepEqual(at(allowed, 'monitor'), [{ from, ports: [{ port: 'monitor' }] }]);
 });
 
-test('a server that settings or an entry name is reached, and nothing else of that kind', { skip }, () => {
+test('a server named in settings or in an entry can be reached, and no other server of that kind', { skip }, () => {
   const namespace = (name: string): Peer => ({ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } } });
   const otlp = (url: string) => egressOf(policies(`settings.OTEL_EXPORTER_OTLP_ENDPOINT=${url}`).relay!).slice(0, -1);
   const ports = [{ port: 4318 }];
@@ -177,7 +177,7 @@ test('values add peers for every pod and for the notifier, and define which addr
   );
 });
 
-test('an agent of the chart hopline-agent reaches the NATS of its Hopline, or the port of the one that it names', {
+test('an agent of the chart hopline-agent reaches the NATS of its Hopline, or the port of the NATS that it names', {
   skip,
 }, () => {
   const [nats, ...others] = egressOf(ofAgent());

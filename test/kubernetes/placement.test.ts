@@ -126,7 +126,7 @@ test('a new password of one service restarts it and NATS under load, and no text
   assert.deepEqual([...new Set(replaced)], ['nats', 'relay']);
 });
 
-test('all passwords are replaced by those of a new Secret, with NATS stopped meanwhile', options, async () => {
+test('all passwords are replaced from a new Secret while NATS is stopped', options, async () => {
   await release.kubectl('scale', 'statefulset/hopline-nats', '--replicas=0');
   await release.kubectl('delete', 'secret/hopline-nats');
   await release.upgrade(VALUES);

@@ -37,7 +37,7 @@ const ANY_SETTINGS = {
   HOPLINE_LOOP_LAG_MS_MAX: fc.constantFrom('', 1e4, '60000'),
 };
 
-/** Values that the schema leaves open although Kubernetes accepts only some of them. */
+/** Values that the schema does not restrict although Kubernetes accepts only some of them. */
 const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/^settings$/, fc.record({ ...ANY_SETTINGS, HOPLINE_PREFIX: fc.constantFrom('a', 7, 1e6, true) }, { requiredKeys: [] })],
   [/\.settings$/, fc.record(ANY_SETTINGS, { requiredKeys: [] })],

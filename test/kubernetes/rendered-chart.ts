@@ -102,7 +102,7 @@ export function podSpecs(manifests: readonly Manifest[]): PodSpec[] {
   return podTemplates(manifests).map(({ spec }) => spec);
 }
 
-/** Containers of a pod, with those that run beside the service. */
+/** Containers of a pod, including those that run next to the service. */
 export function allContainers({ initContainers = [], containers }: PodSpec): Container[] {
   return [...initContainers, ...containers];
 }

@@ -7,7 +7,7 @@
 const STREAM_TOKENS_PER_SECOND = 20;
 /** CPU of a token, in microseconds, at 300 streams on two cores. `nats`: on each of three nodes, so that a leader and two replicas fit. */
 export const TOKEN_US = { ingress: 30, relay: 50, supervisor: 25, nats: 60 };
-/** Share of a core that a process uses at most, so that tokens stay young. */
+/** Maximum share of a core that a process uses, so that tokens stay young. */
 const CORE_SHARE = 0.8;
 
 /** Memory of a nats-server, MiB. */
@@ -15,7 +15,7 @@ const NATS_IDLE_MIB = 60;
 /** Memory for the ids of two minutes, and for the work of a running turn. */
 const NATS_STREAM_MIB = 0.6;
 const NATS_TASK_MIB = 1 / 1024;
-/** Blocks of 8 MiB that lists of old tasks and writes hold for some seconds. */
+/** Number of 8 MiB blocks that lists of old tasks, and writes, keep for some seconds. */
 const NATS_BLOCKS_MIB = 512;
 /** Share of the container's memory that GOMEMLIMIT gives to the heap. */
 export const NATS_HEAP_SHARE = 0.8;

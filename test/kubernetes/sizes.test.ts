@@ -39,7 +39,7 @@ const mibOf = (quantity: string): number => Number.parseFloat(quantity) * UNITS_
 const coresOfQuantity = (quantity: string | number): number =>
   String(quantity).endsWith('m') ? Number.parseFloat(String(quantity)) / 1000 : Number(quantity);
 
-/** Merges a values file into the values of the chart, as helm does. */
+/** Merges a values file into the values of the chart, like helm. */
 function merged(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const names = new Set([...Object.keys(base), ...Object.keys(over)]);
@@ -75,7 +75,7 @@ for (const [size, load] of Object.entries(SIZES)) {
       const { replicas, resources } = values[service];
       const cores = coresOf(service, load);
       assert.ok(replicas * coresOfQuantity(resources.requests.cpu) >= cores, `${service} needs ${cores} cores`);
-      // One process uses one core, and one may be gone.
+      // One process uses one core, and one process may be gone.
       assert.ok(replicas - 1 >= cores, `${service} needs ${cores} processes and one more`);
       assert.ok(mibOf(resources.requests.memory) <= mibOf(resources.limits.memory));
     }

@@ -148,7 +148,7 @@ before(
     await putSecret('ingress-tls', authority, ['hopline-ingress', ingress, 'localhost', '127.0.0.1']);
     const tls = { enabled: true, natsSecret: 'nats-tls', clientsSecret: 'clients-tls' };
     const console = { enabled: true, writes: true };
-    // Only TLS refuses here: a network policy would stop the strangers before it.
+    // Here only TLS refuses the strangers, because a network policy would already stop them.
     const networkPolicy = { enabled: false };
     const ingressValues = { tlsSecret: 'ingress-tls', replicas: 1 };
     await release.upgrade({ tls, console, networkPolicy, ingress: ingressValues, nats: { replicas: 1 } });

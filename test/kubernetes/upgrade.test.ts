@@ -21,7 +21,7 @@ const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release('upgrade');
 const valuesBefore = { image: { repository: 'hopline', tag: 'before' } };
-/** As docs/guides/upgrading.md demands while agents of the previous version run. */
+/** As docs/guides/upgrading.md requires while agents of the previous version run. */
 const valuesNow = { nats: { earlierAgents: true } };
 let url: string;
 let answer: string;

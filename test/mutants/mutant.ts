@@ -23,7 +23,7 @@ export type PackageName =
   | 'a2a-server'
   | 'notifier';
 
-/** The folders that hold the code and the unit tests of a package. The A2A server is tested through its HTTP binding, too. */
+/** The folders that contain the code and the unit tests of a package. The A2A server is also tested through its HTTP binding. */
 export const FOLDERS: Readonly<Record<PackageName, readonly string[]>> = {
   task: ['packages/task'],
   fold: ['packages/fold'],

@@ -5,7 +5,7 @@ import { FOLDERS, type PackageName } from './mutant.ts';
 
 /** Imports and re-exports of types only: they load nothing. */
 const OF_TYPES = /^(?:import|export) type [^;]*;/gm;
-/** Names of modules, wherever they occur, so that the module of a worker thread counts, too. */
+/** Names of modules, wherever they occur, so that the module of a worker thread also counts. */
 const MODULE = /'(\.{1,2}\/[^'\n]+\.ts|@hopline\/[^'\n]+)'/g;
 
 /** Paths of a package's unit tests that load an edited file. The tests with the fewest modules in between are first. */
@@ -20,7 +20,7 @@ export function nearestTests(root: string, of: PackageName, edits: readonly Sour
     .map(({ path }) => path);
 }
 
-/** The number of imports from a file to the nearest one that is wanted; infinite if it loads none. */
+/** The number of imports from a file to the nearest wanted one; infinite if it loads none. */
 function distance(from: string, isWanted: (path: string) => boolean, imports: (path: string) => readonly string[]): number {
   const seen = new Set([from]);
   for (let [ring, steps] = [[from], 0]; ring.length > 0; steps += 1) {
@@ -30,7 +30,7 @@ function distance(from: string, isWanted: (path: string) => boolean, imports: (p
   return Number.POSITIVE_INFINITY;
 }
 
-/** Returns what a file imports from this checkout, as paths. A file is read once. */
+/** Returns the imports of a file within this checkout, as paths. A file is read only once. */
 function importGraph(root: string): (path: string) => readonly string[] {
   const entries = packageEntries(root);
   const known = new Map<string, readonly string[]>();

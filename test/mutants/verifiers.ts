@@ -33,7 +33,7 @@ function runTestFile(root: string, path: string, shown: string): Promise<Failure
   let failure: Failure | undefined;
   stream.on('test:fail', ({ name, file, details }) => {
     if (failure !== undefined) return;
-    // The process of a file is a test, too. It fails without another one if the file does not load, or if it does not end.
+    // The process of a file is also a test. It fails without any other failure if the file does not load, or if it does not end.
     const isProcess = resolve(root, name) === path;
     const what = isProcess ? `${shown} does not end, or does not load` : `${relative(root, file ?? path)}: ${name}`;
     const { cause } = details.error;
@@ -45,8 +45,7 @@ function runTestFile(root: string, path: string, shown: string): Promise<Failure
 }
 
 /**
- * Runs seeds of the simulator, all themes, up to the first that fails. `log`: as in its command line. `seed`: the number of the one that
- * failed.
+ * Runs seeds of the simulator, all themes, up to the first that fails. `log`: see its command line. `seed`: the number of the failed seed.
  */
 export async function runSeeds(
   root: string,
@@ -58,7 +57,7 @@ export async function runSeeds(
   const { code, output } = await runProgram(root, args, 60_000 + seeds * SEED_MS_MAX);
   if (code === 0) return undefined;
   const [, seed, rule] = /^seed (\d+): (?:.*\n)(?: {2}fault .*\n)* {2}(.*)$/m.exec(output) ?? [];
-  // Without a failed seed the mutated code does not load, or a run does not end.
+  // If no seed failed, the mutated code does not load, or a run does not end.
   if (seed === undefined) return { seed: from, what: output.trim().split('\n').at(-1) || 'the simulator does not end' };
   return { seed: Number(seed), what: `seed ${seed}: ${rule?.split(':')[0]}` };
 }

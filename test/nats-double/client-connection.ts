@@ -226,7 +226,7 @@ class Rules {
   permits(subject: string): boolean {
     const isAllowed =
       this.#patterns === undefined || this.#literal.has(subject) || this.#patterns.some(pattern => pattern.matches(subject));
-    // A wildcard subscription that is wider than a denied subject stays permitted in NATS, which filters its messages.
+    // NATS permits a wildcard subscription that is wider than a denied subject, and filters its messages.
     return isAllowed && !this.#denied.some(denied => matches(denied, subject) && (hasWildcard(denied) || !hasWildcard(subject)));
   }
 }

@@ -1,4 +1,4 @@
-/** The time of the double. It calls nothing else that passes time, so a virtual clock makes its runs repeatable. */
+/** The clock of the double. The double uses no other source of time, so a virtual clock makes its runs repeatable. */
 export type Clock = {
   /** Epoch milliseconds. */
   nowMs(): number;

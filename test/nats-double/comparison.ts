@@ -4,18 +4,21 @@ import { firstOperations, type Operation, Operations, STREAMS } from './operatio
 
 /** Operations of one run; then the streams begin again. */
 const RUN_OPERATIONS = 400;
-/** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
+/**
+ * An answer that has not arrived by then will not arrive. For example, a request that waits for the acknowledgement of others is not
+ * answered.
+ */
 const SILENCE_MS = 750;
 const SILENCE = '(silence)';
-/** As SILENCE_MS, for what the other server has sent: a busy machine may delay one of the two. */
+/** Like SILENCE_MS, for messages that the other server has already sent, because a busy machine may delay one of the two servers. */
 const PATIENCE_MS = 30_000;
 /**
- * A server passes a change to its consumers only after it has answered the one who made it. So an answer that differs only in the pending count of a
- * consumer is requested again, and so is an empty pull, which changes nothing: this often and after this time.
+ * A server passes a change to its consumers only after it has answered the client that made it. So if an answer differs only in the pending
+ * count of a consumer, the request is repeated, and so is an empty pull, which changes nothing: this often, and after this time.
  */
 const LATE = { triesMax: 10, afterMs: 10 };
 const EMPTY_PULL = '404 No Messages';
-/** Fields that depend on a server's clock, or that it names by itself (README.md). */
+/** Fields that depend on a server's clock, or whose values a server chooses itself (README.md). */
 const VOLATILE = new Set(['created', 'ts', 'first_ts', 'last_ts', 'time', 'leader']);
 const WATCH_INBOX = 'watch.inbox';
 

@@ -18,8 +18,8 @@ type Pending = { dseq: number; atMs: number };
 type Next = { message: StoredMessage; deliveries: number } | 'end' | 'stalled';
 
 /**
- * A consumer. Members with the names of nats-server's fields (sseq, dseq, rdc, rdq) have their meaning; the order of the checks is that of
- * consumer.go.
+ * A consumer. Members named like fields of nats-server (sseq, dseq, rdc, rdq) have the same meaning, and the checks are in the same order
+ * as in consumer.go.
  */
 export class Consumer {
   config: ConsumerConfig;
@@ -104,7 +104,7 @@ export class Consumer {
     this.#pump();
   }
 
-  /** The stream has lost its messages after a sequence, and gives their sequences again. */
+  /** The stream has lost its messages after a sequence, and reuses their sequences. */
   onTailLost(lastSeq: number): void {
     for (const seq of this.#pending.keys()) if (seq > lastSeq) this.#pending.delete(seq);
     for (const seq of this.#rdc.keys()) if (seq > lastSeq) this.#rdc.delete(seq);
@@ -149,7 +149,10 @@ export class Consumer {
     this.#pump();
   }
 
-  /** nats-server notifies only the consumers with a matching filter: one that has another filter since the delivery waits for the acknowledgement. */
+  /**
+   * nats-server notifies only consumers with a matching filter. If a consumer's filter has changed since the delivery, it keeps waiting for
+   * the acknowledgement.
+   */
   onRemoved(message: StoredMessage): void {
     if (!this.#isFor(message)) return;
     const { seq } = message;
@@ -240,7 +243,7 @@ export class Consumer {
     this.#pump();
   }
 
-  /** `isListed`: as in a list, where nats-server leaves its version out. */
+  /** `isListed`: whether it is shown in a list, from which nats-server omits its version. */
   info({ isListed = false } = {}): Record<string, unknown> {
     this.#processWaiting(true);
     const { store } = this.#stream;
@@ -393,7 +396,7 @@ export class Consumer {
     this.#setAckAlarm();
   }
 
-  /** The next waiting request that takes a message of this size. Ends those that do not. */
+  /** The next waiting request that accepts a message of this size. Ends requests that do not. */
   #nextRequest(bytes: number): PullRequest | undefined {
     for (let request = this.#waiting.first; request !== undefined; request = this.#waiting.first) {
       if (this.#nowMs >= request.expiresAtMs) this.#expire(request);
@@ -422,7 +425,7 @@ export class Consumer {
     this.#waiting.remove(request);
   }
 
-  /** Ends requests that are over, and sends their heartbeats. `isAtEnd`: no message is left for requests that do not wait. */
+  /** Ends requests whose time is over, and sends heartbeats. `isAtEnd`: no message is left for requests that do not wait. */
   #processWaiting(isAtEnd: boolean): void {
     const nowMs = this.#nowMs;
     for (const request of this.#waiting.all()) {
@@ -515,7 +518,7 @@ export class Consumer {
     this.#pump();
   }
 
-  /** A message that was delivered too often stays in the stream, and is not waited for any more. */
+  /** A message that was delivered too often stays in the stream, but is no longer waited for. */
   #abandon(seq: number): void {
     const pending = this.#pending.get(seq);
     if (pending === undefined) return;

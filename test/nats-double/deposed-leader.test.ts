@@ -47,7 +47,7 @@ async function open(t: TestContext) {
   return { writer, reader, state, depose, append };
 }
 
-test('the newest record of a task is not that of a deposed leader', { timeout: 120_000 }, async t => {
+test('the newest record of a task does not come from a deposed leader', { timeout: 120_000 }, async t => {
   const { reader, state, depose, append } = await open(t);
   depose();
   await append();
@@ -55,7 +55,7 @@ test('the newest record of a task is not that of a deposed leader', { timeout: 1
   assert.equal(state.staleReads, STALE_READS);
 });
 
-test('the newest records of many tasks are not those of a deposed leader', { timeout: 120_000 }, async t => {
+test('the newest records of many tasks do not come from a deposed leader', { timeout: 120_000 }, async t => {
   const { reader, state, depose, append } = await open(t);
   depose();
   await append();

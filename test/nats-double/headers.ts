@@ -1,6 +1,6 @@
 /**
- * The header block of a message as the protocol has it: `NATS/1.0[ status]\r\n`, lines `Name: value\r\n`, an empty line. Each character is one byte
- * (latin1). The empty string is a message without headers.
+ * The header block of a message in the form of the protocol: `NATS/1.0[ status]\r\n`, lines `Name: value\r\n`, an empty line. Each
+ * character is one byte (latin1). The empty string is a message without headers.
  */
 export type HeaderBlock = string;
 

@@ -53,7 +53,7 @@ export class JsonApi {
     };
   }
 
-  /** Returns false if nothing receives requests to this subject. `views`: it is answered by a server that was deposed. */
+  /** Returns false if nothing receives requests to this subject. `views`: the request is answered by a deposed server. */
   request(subject: string, reply: string, payload: Buffer, views?: Views): boolean {
     if (!subject.startsWith(PREFIX)) return false;
     const tokens = subject.slice(PREFIX.length).split('.');

@@ -17,7 +17,10 @@ import { goTime, NANOS_PER_MS } from './times.ts';
 export type NatsDoubleOptions = {
   clock: Clock;
   name?: string;
-  /** Servers of the cluster, each of which can store one replica of a stream. They are one server to clients. Default 1: no cluster. */
+  /**
+   * Number of servers in the cluster, each of which can store one replica of a stream. To clients they look like one server. Default 1: no
+   * cluster.
+   */
   nodes?: number;
   /** The replica that answers a direct get. Default: the leader. */
   replicaOf?: ApiOptions['replicaOf'];
@@ -30,7 +33,7 @@ export type NatsDoubleOptions = {
   onDenied?: (what: string) => void;
   /** Absent: clients may read as slowly as they like. */
   slowConsumers?: SlowConsumers;
-  /** Called for each request that the double cannot answer as nats-server does. Default: they are in `unsupported`. */
+  /** Called for each request that the double cannot answer like nats-server. Default: collects them in `unsupported`. */
   onUnsupported?: (what: string) => void;
 };
 
@@ -97,7 +100,7 @@ export class NatsDouble implements StreamHost {
     };
   }
 
-  /** Begins a connection; the caller passes on what the client sends. */
+  /** Begins a connection. The caller passes on the data that the client sends. */
   accept(socket: ServerSocket, toLeader?: ToLeader): ClientConnection {
     const connection = new ClientConnection(this.#host, socket, toLeader);
     this.#connections.add(connection);

@@ -105,7 +105,7 @@ export class Operations {
     return this.#random.pick(FILTERS[stream]);
   }
 
-  /** Sequences are near those of a stream that has a few hundred messages. */
+  /** Sequences are close to those of a stream with a few hundred messages. */
   #seq(): number {
     return this.#random.between(0, this.#random.chance(0.5) ? 20 : 120);
   }
@@ -132,7 +132,7 @@ export class Operations {
       batch,
       no_wait: true,
       ...(hasBytes && { max_bytes: random.between(60, 400) }),
-      // Rare, because an empty one takes its whole time, and long, because a busy machine must not decide how a request ends.
+      // Rare, because an empty pull takes its whole time; and long, because a busy machine must not decide how a request ends.
       ...(random.chance(0.04) && { expires: 250 * NANOS_PER_MS }),
     };
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${random.pick(CONSUMERS)}`;

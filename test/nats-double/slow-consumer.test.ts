@@ -9,7 +9,7 @@ const WRITE_DEADLINE_MS = 10_000;
 const MESSAGE = 'x'.repeat(100);
 const MESSAGES = 20;
 
-/** Messages pass at once; everything that takes time happens in `advance`. */
+/** Messages are passed on at once. Everything that takes time happens in `advance`. */
 function manualClock(): Clock & { advance(ms: number): void } {
   const timers = new Set<{ dueAt: number; callback: () => void }>();
   let now = 0;

@@ -2,8 +2,8 @@
 export type Sequences = { dseq: number; sseq: number };
 
 /**
- * The state of a consumer as nats-server stores it (consumerFileStore) and the API reports it. After a purge, or once deliveries are exhausted, it
- * may differ from what the consumer itself uses.
+ * The state of a consumer as nats-server stores it (consumerFileStore) and the API reports it. After a purge, or after deliveries are
+ * exhausted, it may differ from the state that the consumer itself uses.
  */
 export class StoredState {
   delivered: Sequences;

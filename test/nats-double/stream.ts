@@ -13,7 +13,7 @@ import { goTime, msOf } from './times.ts';
 export type StreamHost = {
   readonly clock: Clock;
   send(subject: string, reply: string, header: HeaderBlock, payload: Buffer): void;
-  /** Sends a message to the subscribers of `to`, who see it with its own subject. */
+  /** Sends a message to the subscribers of `to`, which receive it with its original subject. */
   deliver(to: string, subject: string, reply: string, header: HeaderBlock, payload: Buffer): void;
   hasInterest(subject: string): boolean;
   /** A message was stored whose id the duplicate window has forgotten. */
@@ -21,8 +21,8 @@ export type StreamHost = {
 };
 
 /**
- * The state of a stream as known by a server that leads it, or believes that it does. `silentSinceMs`: when its followers answered last; absent: they
- * still do.
+ * The state of a stream as seen by a server that leads it, or believes that it does. `silentSinceMs`: when its followers last answered;
+ * absent: they still answer.
  */
 export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number; readonly silentSinceMs?: number };
 
@@ -196,7 +196,7 @@ export class Stream implements LeaderView {
     return message;
   }
 
-  /** A stream that discards new messages refuses them; but one that takes the place of an older one of its subject is stored. */
+  /** A full stream that discards new messages refuses them, except for a message that replaces an older one of its subject. */
   #refuseIfFull(subject: string, header: HeaderBlock, payload: Buffer): void {
     const { discard, max_msgs, max_bytes, max_msgs_per_subject, discard_new_per_subject } = this.config;
     if (this.isFull) throw storeFailed('maximum bytes exceeded');

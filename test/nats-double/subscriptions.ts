@@ -40,7 +40,7 @@ export class Subscriptions {
     return this.#bySubject.has(subject) || this.#wildcards.matching(subject).length > 0;
   }
 
-  /** Those that receive a message: all without a queue group, and the longest waiting member of each group. */
+  /** The subscriptions that receive a message: all without a queue group, and in each group the member that has waited the longest. */
   receivers(subject: string): Subscription[] {
     const found: Subscription[] = [...(this.#bySubject.get(subject) ?? [])];
     for (const wildcard of this.#wildcards.matching(subject))
@@ -58,7 +58,7 @@ export class Subscriptions {
 
 type Wildcard = { subject: string; pattern: Pattern; order: number };
 
-/** Subjects with wildcards, by the text before their first wildcard: each connection of nats.js has an inbox of its own. */
+/** Subjects with wildcards, keyed by the text before their first wildcard, because each connection of nats.js has an inbox of its own. */
 class WildcardSubjects {
   readonly #byPrefix = new Map<string, Map<string, Wildcard>>();
   #order = 0;
@@ -78,7 +78,7 @@ class WildcardSubjects {
     if (others?.size === 0) this.#byPrefix.delete(prefix);
   }
 
-  /** Those that match, in the order in which they were added. */
+  /** The matching ones, in the order in which they were added. */
   matching(subject: string): string[] {
     const found: Wildcard[] = [];
     for (let end = 0; end >= 0; end = subject.indexOf('.', end) + 1 || -1) {

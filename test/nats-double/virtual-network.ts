@@ -28,7 +28,7 @@ export type Port = {
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
-  /** The server ends all connections, and the client does not notice: what it sends is lost. New ones can be opened. */
+  /** The server ends all connections without the client noticing: what the client sends is lost. New connections can be opened. */
   forget(): void;
   /** The process behind the address is gone: its connections end when the server has everything that they sent. */
   close(): void;
@@ -48,7 +48,10 @@ export function pathOf(clock: Clock, latencyMs = 0): Path {
   return { toServer: transfer, toClient: transfer };
 }
 
-/** Opens an address of a double. `host`: a name that no open address has; a repeated run gives its own names, because clients send and report them. */
+/**
+ * Opens an address of a double. `host`: a name that no open address has. A repeated run chooses the names itself, because clients send and
+ * report them.
+ */
 export function listen(server: NatsDouble, path: Path, host = nextHost()): Port {
   const open = new Set<Link>();
   let isBroken = false;

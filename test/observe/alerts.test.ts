@@ -19,9 +19,9 @@ import { finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/w
 import { type Prometheus, startMonitoredNats, startPrometheus, withoutPrometheus } from './prometheus-server.ts';
 
 /**
- * The shipped rules, unchanged, in a real Prometheus that observes a cluster from its first second: each fault is caused once, and its alert
- * must follow. If a rule delays its alert for minutes, or a fault would take a minute of full load, it need only be pending here.
- * infra/observe/rules.test.ts tests that such an alert fires afterwards.
+ * The shipped rules, unchanged, in a real Prometheus that observes a cluster from its first second: each fault is caused once, and its
+ * alert must follow. If a rule delays its alert for minutes, or a fault would take a minute of full load, the alert need only be pending
+ * here. infra/observe/rules.test.ts tests that such an alert fires afterwards.
  */
 const ALERTS_FILE = new URL('../../infra/helm/hopline/rules/alerts.yaml', import.meta.url);
 const ALERT_MS_MAX = 420_000;
@@ -281,7 +281,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
   });
 
   test('HoplineSupervisorsGone, HoplineWorkNotTaken, HoplineShardsWithoutNotifier, HoplineAgentGone: supervisor, notifier and an agent die, a question arrives', async () => {
-    // Each of the three rules delays its alert for a minute: they wait together.
+    // Each of the three rules delays its alert for a minute, so they wait together.
     const late = cluster.agents.find(({ spec }) => spec.instance === 'sub-agent-late');
     await Promise.all([cluster.supervisors[0], cluster.notifiers[0], late].map(service => service!.kill()));
     const { params } = questionTo('quick');

@@ -37,7 +37,7 @@ function start(t: TestContext, { home, path }: { home: string; path: string }, a
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-  // Not `exit`, after which output may still arrive.
+  // Not `exit`, because output may still arrive after it.
   const ended = once(child, 'close').then(([code]) => code as number | null);
   t.after(() => void child.kill('SIGKILL'));
   return { child, ended, output: () => output };

@@ -40,7 +40,7 @@ for (const path of FILES) {
 
 test('a recorded task shows that a rule was changed', async () => {
   const task = await read(FILES.find(one => one.endsWith('/cancel.hopline.jsonl'))!);
-  // As if a cancel had not closed the open artifacts: every fact still looks right.
+  // As if a cancel had not closed the open artifacts. Every fact still looks right.
   const isKept = ({ kind }: Fact, index: number, all: readonly Fact[]) =>
     kind !== 'artifact.updated' || !all.slice(index).some(fact => fact.kind === 'status.changed' && isCanceled(fact));
   for (const { record } of task.facts) record.facts = record.facts.filter(isKept);

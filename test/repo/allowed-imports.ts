@@ -211,7 +211,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'ag-ui': [],
 };
 
-/** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */
+/** The only packages that may import the in-memory log. The replay server keeps its tasks there, and they end with the process. */
 export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
 
 /** Only the command's own tests and the writer of its reference import it. Parts that others need are separate packages. */

@@ -23,7 +23,7 @@ const CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_';
 const PREFIX = 'HOPLINE_';
 /**
  * Matches variables that do not begin with PREFIX: each alternative deviates from it at one character. Helm's regular expressions have no
- * lookahead, and its messages about `propertyNames` name a wrong place.
+ * lookahead, and its messages about `propertyNames` point to a wrong place.
  */
 const WITHOUT_PREFIX = `^(${[...PREFIX].map(differsAt).join('|')})$`;
 
@@ -60,8 +60,8 @@ export async function chartSchemaDocument(chart: string): Promise<string> {
 }
 
 /**
- * The members of `pods` that a role, an agent or NATS may set for itself; null removes one that the chart does not need. `resources` is beside
- * the `pods` of a role.
+ * The members of `pods` that a role, an agent or NATS may set for itself; null removes a member that the chart does not need. `resources`
+ * is next to the `pods` of a role.
  */
 function podsOfRole({ properties: { resources: _resources, ...members } = {} }: Schema): Schema {
   const isRemovable = ({ type, pattern }: Schema) => type !== 'integer' && pattern === undefined;

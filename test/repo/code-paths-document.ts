@@ -28,7 +28,7 @@ function besideOf({ do: purpose, files }: FilesBeside): string {
   return `- ${purpose}:\n${links.join(',\n')}\n`;
 }
 
-/** The text between the marks of a path; undefined where a document has none. */
+/** The text between the marks of a path; undefined if a document has no such marks. */
 export function markedSection(text: string, name: string): string | undefined {
   const [begin, end] = marks(name);
   const from = text.indexOf(begin);
@@ -36,7 +36,7 @@ export function markedSection(text: string, name: string): string | undefined {
   return from < 0 || to < 0 ? undefined : text.slice(from + begin.length, to);
 }
 
-/** The document with its marked section replaced; unchanged where it has none. */
+/** The document with its marked section replaced; unchanged if it has no such section. */
 export function withSection(text: string, path: CodePath): string {
   const found = markedSection(text, path.name);
   const [begin, end] = marks(path.name);

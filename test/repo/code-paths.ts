@@ -1,4 +1,4 @@
-/** A file on a path: it decides about the text, holds it, rewrites it or passes it on. */
+/** A file on a path. It decides about the text, keeps it, rewrites it or passes it on. */
 export type PathStep = {
   file: string;
   /** What the file does with the token or message, as the rest of a sentence that begins with the file's name. */

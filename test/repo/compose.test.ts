@@ -36,7 +36,7 @@ test('compose: every service of Hopline has only known settings, and its own NAT
   }
 });
 
-test('compose: each NATS user has a password of its own, without a default, and only NATS has those of others', () => {
+test('compose: each NATS user has its own password, without a default, and only NATS has the passwords of others', () => {
   const servers = Object.values(services).filter(({ image }) => image.startsWith('nats:'));
   assert.equal(servers.length, 3);
   for (const { environment = {} } of servers) {

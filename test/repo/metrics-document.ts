@@ -17,7 +17,7 @@ has at most ${SERIES_PER_METRIC_MAX} series; the values of all further labels ar
 are summed there, until it restarts. [hops.md](hops.md) defines the values of \`hop\`. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
 `;
 
-/** Their first series comes with the first owner. */
+/** Their first series appears with the first owner. */
 const TENANT_METRICS = [
   'tenantRequests',
   'tenantRefused',

@@ -57,7 +57,7 @@ test('every panel, command and metric that answers a question exists', () => {
 
 const numbered = (letter: string, count: number) => Array.from({ length: count }, (_, n) => `${letter}${n + 1}`);
 
-test('the page of stumbles has the 17 of the review of observability, and the 32 of that of Kubernetes, each with a proof', () => {
+test('the page of stumbles has 17 from the review of observability and 32 from the review of Kubernetes, each with a proof', () => {
   assert.deepEqual(
     stumbles.map(([number]) => number),
     [...numbered('O', 17), ...'ABCDEFGHIJ', ...numbered('K', 22)],

@@ -74,7 +74,7 @@ test('the runbook names only metrics and label values that the services export',
   assert.ok(found > 60, `${found} metrics`);
 });
 
-test('the reasons of rejected records in the runbook are those of the log line and the metric', () => {
+test('the reasons of rejected records in the runbook match the log line and the metric', () => {
   const [section = ''] = /(?<=^### HoplineRecordsRejected\n)[^#]*/m.exec(read(RUNBOOK)) ?? [];
   const [row = ''] = /^\| `hopline_records_rejected_total` grows.*/m.exec(read(RUNBOOK)) ?? [];
   const named = [...`${section}${row}`.matchAll(/`([a-z]+(?:_[a-z]+)+)`(?=[,:]| is a defect)/g)].map(([, word]) => word!);

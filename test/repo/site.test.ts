@@ -59,7 +59,7 @@ test('a link to a README, a folder and a source', () => {
   assert.throws(() => link('missing.md'), /docs\/guides\/first-agent\.md links to missing\.md/);
 });
 
-test('anchors are those of GitHub', () => {
+test('anchors match GitHub’s', () => {
   assert.equal(anchorOf('1. A cluster with one command'), '1-a-cluster-with-one-command');
   assert.equal(anchorOf('Test it without a cluster: `playTurn`'), 'test-it-without-a-cluster-playturn');
 });

@@ -57,7 +57,7 @@ export default {
 };
 `;
 
-/** The same as an MCP server by command. */
+/** The same for an MCP server started by a command. */
 const SERVER = `
 import { createInterface } from 'node:readline';
 import { attack } from './hostile.mjs';

@@ -253,7 +253,7 @@ function attacks(agentAccounts: boolean): void {
       ...(await subjectsOf('KV_hopline_leases', '$KV.hopline_leases.forged')),
       ...(await subjectsOf('KV_hopline_push_configs', '$KV.hopline_push_configs.forged.c')),
     ];
-    // In one account, NATS stores them, and readers skip them.
+    // In a single account, NATS stores them, and readers skip them.
     if (!agentAccounts) await until(async () => (await ofOthers()).length > FLOOD, 'the attack of the test does nothing');
     else assert.deepEqual(await ofOthers(), []);
   });

@@ -17,7 +17,7 @@ import type { ArtifactIndex } from '@hopline/a2a-server';
 
 export type DialectPlan = {
   name: DialectName;
-  /** Its requests name no version, as those of older SDKs. */
+  /** Its requests name no version, like those of older SDKs. */
   isUnversioned: boolean;
   /** A send waits for the end of its turn, which is the default of every version, and all that the form of April 2025 has. */
   isBlocking: boolean;
@@ -31,7 +31,7 @@ type Sent = {
   /** The client's own id of a task that the message may begin. Only the form of April 2025 has one. */
   chosenTaskId: string;
   isStreaming: boolean;
-  /** The server makes the id of the message from that of the task. Only the form of April 2025 allows it. */
+  /** The server derives the id of the message from that of the task. Only the form of April 2025 allows this. */
   hasNoMessageId?: boolean | undefined;
 };
 

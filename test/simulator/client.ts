@@ -43,7 +43,7 @@ export type TaskPlan = {
   intrusions?: { afterMs: number; kind: Intrusion }[];
   /** The id of its task, if its dialect has it choose one. Two callers may choose the same. Absent: the name. */
   chosenId?: string;
-  /** Its first message has no id, but that of the task. */
+  /** Its first message has no id of its own, so the task's id is used. */
   hasNoMessageId?: true;
   /** The task is exported after its end, and the file imported as another task. */
   isCopied?: true;
@@ -55,8 +55,8 @@ export type TaskPlan = {
    */
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
   /**
-   * A fault that lasts until then does not affect the task, so that its client sees its end before. `avoids`: an ingress process that it
-   * does not ask.
+   * A fault that lasts until this time does not affect the task, so its client must see the end before then. `avoids`: an ingress process
+   * to which it sends no requests.
    */
   outside?: { endsBy: number; avoids?: string };
 };
@@ -114,7 +114,7 @@ export class Client {
   copyId: string | undefined;
   /** Answers that break a promise by themselves. */
   readonly findings: Violation[] = [];
-  /** Its requests, and what came back. */
+  /** Its requests and their responses. */
   readonly history: Recorded<Task>[] = [];
   /** Slot of the ingress process that each viewer has asked last. */
   readonly #ingressOf = new Map<ViewerLog, string>();
@@ -291,7 +291,7 @@ export class Client {
     this.history.push({ ...first!, endedAt: this.#deps.clock.nowMs, kind: 'list', contextId, pages, tasks });
   }
 
-  /** Exports the ended task, imports the file as a task of the same caller, as an operator does, and reads it. */
+  /** Exports the ended task, imports the file as a task of the same caller, as an operator would, and reads it. */
   async #copy(): Promise<void> {
     const { clock, cluster, situations } = this.#deps;
     const { caller } = this.plan;
@@ -316,7 +316,7 @@ export class Client {
     );
   }
 
-  /** Sends one request about a task of another caller, whose existence must stay hidden. */
+  /** Sends one request about a task of another caller. The existence of that task must stay hidden. */
   async #intrude({ afterMs, kind }: NonNullable<TaskPlan['intrusions']>[number], index: number): Promise<void> {
     const { clock, clients, situations, trace } = this.#deps;
     const { plan } = this;
@@ -484,7 +484,7 @@ export class Client {
     return { code, result, times: this.#timesOf(ingress, begunAt, isCertain ? clock.nowMs : undefined) };
   }
 
-  /** Without its end a request may take effect at any time. */
+  /** If it has no end, a request may take effect at any time. */
   #timesOf(ingress: Incarnation | undefined, begunAt: number, endedAt = Number.POSITIVE_INFINITY) {
     const replica = ingress?.process.name ?? 'no ingress';
     return { client: this.plan.name, caller: this.plan.caller ?? EVERYONE, replica, begunAt, endedAt };

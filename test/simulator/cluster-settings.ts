@@ -23,11 +23,11 @@ export type ClusterSettings = {
   copyForwardAfterMs: number | undefined;
   /** Small, so that even a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;
-  /** Supervisors and agents hold text; `some`: only those in slots with odd numbers do. Absent: only relays hold it. */
+  /** Supervisors and agents hold text; `some`: only those in odd slots do. Absent: only relays hold text. */
   holdingProducers?: 'all' | 'some';
   /** Clients have callers, whose tasks are hidden from one another. */
   isAuthenticated?: true;
-  /** Limits of ingress processes that replace those of production. */
+  /** Limits of ingress processes that override those of production. */
   limits?: Partial<typeof LIMITS>;
   /** Limits of followers over the wire. Absent: those of production. */
   follow?: Pick<FollowOptions, 'bufferRecordsMax' | 'bufferBytesMax' | 'tailCheckMs'>;

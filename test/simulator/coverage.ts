@@ -8,7 +8,7 @@ import type { Met } from './situations.ts';
 const PARTS = ['task', 'fold', 'lease', 'follower', 'writer', 'work'] as const;
 type Part = (typeof PARTS)[number];
 
-/** `isWire`: only log-jetstream over the double shows it. `unmet`: why no seed can meet it. */
+/** `isWire`: it occurs only in log-jetstream over the double. `unmet`: why no seed can meet it. */
 type Expected = { isWire?: true; unmet?: string };
 
 const NO_REJECTION = 'the scripted agents never reject';
@@ -19,7 +19,7 @@ const wire: Expected = { isWire: true };
 /** With fewer seeds, a transition may be missing by chance. */
 const SEEDS_MIN = 10_000;
 
-/** The transitions that a run may meet, by part. Others are printed, too, if a run met them. */
+/** The transitions that a run may meet, by part. Other transitions that a run met are also printed. */
 const EXPECTED: Readonly<Record<Part, Readonly<Record<string, Expected>>>> = {
   task: Object.fromEntries(taskTransitions()),
   fold: {
@@ -254,7 +254,10 @@ export function transitionLines(met: Met, isWire: boolean): string[] {
   });
 }
 
-/** Transitions without a written reason that a run of this many seeds should have met and did not; none for fewer than SEEDS_MIN seeds. */
+/**
+ * Transitions that a run of this many seeds should have met and did not, and for which no reason is given; empty for fewer than SEEDS_MIN
+ * seeds.
+ */
 export function missingTransitions(met: Met, seeds: number, isWire: boolean): string[] {
   if (seeds < SEEDS_MIN) return [];
   const missing = [...expectedTransitions()].filter(

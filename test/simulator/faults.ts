@@ -289,8 +289,8 @@ function natsOf({ servers }: Cluster): NatsServers {
 }
 
 /**
- * Removes inputs that no relay has folded, up to the newest record of some producer: a relay finds each gap when it reads the newest
- * record. (If all records of a producer are removed and it writes no more, there is no trace of it.) Messages of clients are kept.
+ * Removes inputs that no relay has folded, but keeps the newest record of some producer, so that a relay finds each gap when it reads that
+ * record. (If all records of a producer were removed and it wrote no more, there would be no trace of it.) Messages of clients are kept.
  */
 async function removeFoldableInputs({ log, servers }: Cluster, taskId: string | undefined): Promise<void> {
   if (taskId === undefined) return;

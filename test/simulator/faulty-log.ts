@@ -47,8 +47,8 @@ type FaultyLogDeps = {
 };
 
 /**
- * The log as one process reaches it. Every request and every answer passes the process's link, and its writes reach the shared memory log
- * only while it lives.
+ * The log as one process sees it. Every request and every answer goes through the process's link, and its writes reach the shared in-memory
+ * log only while it lives.
  */
 export function faultyLog(deps: FaultyLogDeps): Log {
   const { store } = deps;
@@ -106,7 +106,8 @@ class Wire {
     let result: Promise<T> | undefined;
     const once = () => {
       if (result === undefined && this.link.isRefused(part, this.#groups)) {
-        // The streams of groups remove their oldest records for new ones: a server refuses only what it cannot store, and the client sends it again.
+        // The streams of groups remove their oldest records to make room. A server refuses only records that it cannot store, and the
+        // client sends those again.
         if (this.#groups.length > 0) return new Promise<T>(() => {});
         result = Promise.reject(new LogFull('maximum bytes exceeded'));
       }
@@ -217,7 +218,7 @@ class Wire {
 
 /** The ways of one process to the stream groups. */
 class GroupWires {
-  /** To every group: an extent needs all of them. */
+  /** Sent to every group, because an extent needs all of them. */
   readonly all: Wire;
   readonly #deps: FaultyLogDeps;
   readonly #wires = new Map<number, Wire>();
@@ -553,7 +554,7 @@ class FaultyWork implements WorkQueue {
     }
   }
 
-  /** The return of a claimed item is repeated until it is confirmed, in the background as long as the worker does not stop. */
+  /** The return of a claimed item is repeated until it is confirmed. Unless the worker is stopping, this happens in the background. */
   async #returnItem(seq: number, waitMs: number, running: Running, signal: AbortSignal): Promise<void> {
     if (!running.isClaimed(seq)) return this.#nak(seq, waitMs);
     const timeoutMs = signal.aborted ? DONE_TIMEOUT_MS : CLAIM_MS;

@@ -48,7 +48,7 @@ export class Link {
   brokenReads = 0;
   /** The next write of more than `first` inputs breaks off after them: the rest is lost, and `end` ends the connection. */
   brokenWrite: { first: number; end: () => void } | undefined;
-  /** The inputs that the process has sent at this time, which leave in one write. */
+  /** The inputs that the process has sent at this time, which are sent in one write. */
   #write = { atMs: -1, inputs: 0, isBroken: false };
   #lastRequestAt = 0;
   readonly #lastRequestOfPart = new Map<string, number>();

@@ -44,7 +44,7 @@ export class MemoryServers implements LogServers {
     const log = faultyLog({ clock: this.#clock, process, link, trace: this.#trace, broker: this.#broker, store });
     return {
       open: async () => log,
-      // The link knows that it is cut.
+      // Nothing to do: `link` computes when it is cut.
       cut: () => {},
       mend: () => {},
       breakReads: count => {

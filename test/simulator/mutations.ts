@@ -46,7 +46,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);',
         to: 'await this.#request(call);',
       },
-      // Without this edit the second item is refused when it starts.
+      // Without this edit the second item would be refused when it starts.
       {
         file: 'packages/events/src/inputs.ts',
         from: 'return one.item === undefined || other.item === undefined || one.item === other.item;',
@@ -160,7 +160,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: 'TURN_LANES_BYTES_MAX = 128 * 1024;',
         to: 'TURN_LANES_BYTES_MAX = 1024 ** 3;',
       },
-      // A fact that does not fit into a record fails its task. Without that rule and the limit, the shard keeps repeating the end.
+      // A fact that does not fit into a record makes its task fail. Without that rule and the limit, the shard keeps repeating the end.
       {
         file: 'services/relay/src/task-appender.ts',
         from: 'return error instanceof RecordTooLarge || error instanceof TypeError || error instanceof RangeError;',
@@ -233,7 +233,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'a late write of the index': {
     themes: ['late writes'],
     foundBy: 41,
-    // Few runs fence a relay between its write of a fact and that of the index.
+    // Only a few runs fence a relay between its write of a fact and that of the index.
     seedsMax: 250,
     breaks: /^the index shows/,
     edits: [
@@ -393,7 +393,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         from: '      waitsForRoom: true,\n      ...(trace && { trace }),\n    });',
         to: '      waitsForRoom: true,\n      ...(trace && { trace }),\n    }));',
       },
-      // A record of another task would count as that of another run.
+      // A record of another task would count as a record of another run.
       {
         file: 'packages/log/src/input-writer.ts',
         from: 'if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();',

@@ -67,10 +67,10 @@ export class NatsServers implements LogServers {
   readonly #situations: Situations;
   readonly #coverage: Coverage;
   readonly #links: Link[] = [];
-  /** Processes that reach only leaders without followers: until another one is elected every process, then one. */
+  /** Processes that reach only leaders without followers: every process until another leader is elected, and then one process. */
   readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
   readonly denied = new Set<string>();
-  /** The streams of parts of the log that a loss of power will bring back, as the disk has them. */
+  /** The streams of those parts of the log that a loss of power will reset to their state on disk. */
   readonly #synced = new Map<string, MessageStore>();
   #liveToLose = 0;
   #staleReads = 0;
@@ -98,7 +98,7 @@ export class NatsServers implements LogServers {
         slowConsumers: { ...settings.slowConsumers, onCut: () => situations.add('a slow consumer is cut') },
       }),
     });
-    // nats.js keeps a generator of ids for the whole process, which continues where the previous run has left it.
+    // nats.js has one generator of ids for the whole process, which continues where the previous run stopped.
     nuid.reset();
   }
 
@@ -200,13 +200,13 @@ export class NatsServers implements LogServers {
     this.#double.restart(lastSeqs, states);
   }
 
-  /** The disk has what a part of the log stores now, until the loss of power. */
+  /** The disk gets the current content of a part of the log, and keeps it until the loss of power. */
   sync(part: LogPart): void {
     for (const [name, { store }] of this.#double.streams)
       if (this.#placeOf(name)?.part === part) this.#synced.set(name, store.copy());
   }
 
-  /** The power is lost, and the servers start again with what the disk has of the parts that were synced. */
+  /** The power is lost, and the servers start again with the state on disk of the parts that were synced. */
   losePower(): void {
     const states = new Map(this.#synced);
     this.#synced.clear();

@@ -10,7 +10,7 @@ import { type Run, simulate } from './simulate.ts';
 export class RunThread {
   readonly #worker = new Worker(new URL(import.meta.url));
 
-  /** As `simulate`: one run at a time. */
+  /** Like `simulate`, it allows one run at a time. */
   async run(scenario: Scenario): Promise<Run> {
     this.#worker.postMessage(scenario);
     // Rejects if the thread throws.

@@ -11,7 +11,7 @@ import { EPOCH_MS } from './virtual-clock.ts';
 /** `memory`: the log in memory, with faults above the NATS client. `nats`: log-jetstream over a double of nats-server. */
 export type LogKind = 'memory' | 'nats';
 
-/** Everything that a run depends on, besides the code. */
+/** Everything on which a run depends, except the code. */
 export type Scenario = {
   /** Seed of delays, backoff and ids. */
   seed: number;
@@ -38,7 +38,10 @@ export const SETTINGS: ClusterSettings = {
   copyPartUnitsMax: undefined,
 };
 
-/** From this seed on, runs over the log in memory draw limits, too. Below it they stay as they were, because past defects are named by their seeds. */
+/**
+ * From this seed on, runs over the in-memory log also draw limits. Runs of lower seeds stay as they were, because past defects are
+ * identified by their seeds.
+ */
 const LIMITS_SEED_MIN = 1_000_000;
 
 /**
@@ -99,7 +102,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const probes = faults.length === 0 ? 0 : PROBES;
   for (let probe = 1; probe <= probes; probe++)
     tasks.push(probePlan(`probe-${probe}`, endOfFaults(faults) + workload.between(1_000, 6_000)));
-  // After facts are lost, a cursor of a client may name an event that the log does not have, and an import may be lost, too.
+  // After facts are lost, a client's cursor may name an event that the log does not have, and an import may also be lost.
   if (seed >= CLIENTS_SEED_MIN) {
     planDialects(new Random(seed, 'dialects'), tasks);
     // A task that has to end during a fault has no fork, and no quota delays it.
@@ -130,7 +133,7 @@ function probePlan(name: string, startAt: number, agent = 'writer'): TaskPlan {
   };
 }
 
-/** Tasks that begin during a partition and need only other processes than the one that is parted. */
+/** Tasks that begin during a partition and need only processes other than the partitioned one. */
 function outsidePlans(random: Random, { slot, at }: Fault & { slot: string }): TaskPlan[] {
   const agent = slot.startsWith(WRITERS) ? 'reviewer' : 'writer';
   return Array.from({ length: PROBES }, (_, index) => ({
@@ -262,7 +265,7 @@ function drawnLimits(random: Random): Partial<ClusterSettings> {
   };
 }
 
-/** Far less than the buffers of a socket in production, because few bytes pass in a run. The deadline of nats-server is 10 s. */
+/** Far smaller than the buffers of a socket in production, because few bytes are sent in a run. The deadline of nats-server is 10 s. */
 function drawnSlowConsumers(random: Random): NonNullable<ClusterSettings['slowConsumers']> {
   return { unreadBytesMax: random.pick([2, 8, 32]) * 1024, writeDeadlineMs: random.between(2_000, 10_000) };
 }
@@ -399,7 +402,7 @@ function groupsOf({ layouts = [] }: ClusterSettings): number {
 }
 
 function scriptOf(random: Random, asks: boolean): AgentScript {
-  // Long turns are quiet most of the time: they outlast windows and leases without many events.
+  // Long turns are quiet most of the time, so they outlast windows and leases without many events.
   const everyMs = random.pick([20, 100, 400, 1_500]);
   const tokens = everyMs === 1_500 ? random.between(8, 20) : random.between(1, 25);
   const script: AgentScript = {
@@ -629,7 +632,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 4, [kill, kill, () => make.of('freeze', 500, 12_000)]);
   },
   'worker deaths': (random, slots) => {
-    // Workers of a role die, are suspended or lose their path one after the other, each while the items of another one change hands.
+    // Workers of a role die, are suspended or lose their path one after another, each while the items of another worker change hands.
     const make = new FaultMaker(random, slotsOf(slots, ...random.pick([[WRITERS], [SUPERVISORS], [WRITERS, SUPERVISORS]])));
     const kill = () => make.of('kill', 100, 3_000);
     const still = [() => make.of('freeze', 500, 12_000), () => make.of('stall', 500, 12_000), () => make.of('cut', 500, 8_000)];
@@ -666,7 +669,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
         forMs: random.between(100, 6_000),
       }));
     };
-    // A supervisor that takes over repeats the state of its task. That input makes no fact, so it holds back the shard's checkpoint.
+    // A supervisor that takes over repeats the state of its task. That input causes no fact, so it holds back the shard's checkpoint.
     const early = random.chance(0.5) ? replace([SUPERVISORS], random.between(2_000, 6_000)) : [];
     // The services that queued the items, or may queue them again, are replaced once the queue has forgotten their ids.
     const late = random.pick([[SUPERVISORS], [RELAYS], [SUPERVISORS, RELAYS], [RELAYS, SUPERVISORS]]);
@@ -817,7 +820,7 @@ const WIRE_THEMES: Readonly<Record<string, Theme>> = {
   },
 };
 
-/** Seeds below this number do not choose them, so that the themes of past findings stay as they were. */
+/** Seeds below this number do not choose them, so that the themes of earlier findings do not change. */
 const LATER_THEMES_SEED_MIN = 80_000;
 const LATER_WIRE_THEMES: Readonly<Record<string, Theme>> = {
   'lost tails': (random, slots) => {
@@ -828,7 +831,7 @@ const LATER_WIRE_THEMES: Readonly<Record<string, Theme>> = {
   [LASTING_PARTITION]: (random, slots) => [new FaultMaker(random, slots).lastingPartition()],
 };
 
-/** Agents with steps: a theme that seeds do not choose by themselves, so that the runs of all other seeds stay as they are. */
+/** Agents with steps. Seeds do not choose this theme by themselves, so that the runs of all other seeds do not change. */
 const STEP_THEMES: Readonly<Record<string, Theme>> = {
   'stored steps': (random, slots) => {
     const make = new FaultMaker(random, slotsOf(slots, WRITERS, RELAYS));

@@ -62,7 +62,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   };
   const onUnhandled = (error: unknown) => cluster.crashed(clock.process, error);
   clock.install();
-  // A stack costs more than the error, and a failing run is repeated with a trace.
+  // A stack costs more than the error itself, and a failing run is repeated with a trace.
   const { stackTraceLimit } = Error;
   if (!keepsLines) Error.stackTraceLimit = 0;
   process.on('unhandledRejection', onUnhandled);
@@ -101,7 +101,8 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     const endedAt = clock.nowMs;
     if (hasEnded) {
       await clock.run(() => false, clock.nowMs + REST_MS);
-      // A request whose answer a fault has lost is repeated, and keeps its timer until its time limit. All such timers end; those of a leak remain.
+      // A request whose answer was lost in a fault is repeated, and keeps its timer until its time limit. All such timers end, whereas
+      // leaked timers remain.
       const hasFewTimers = () => clock.pendingTimers <= servers.timersAtRestMax;
       await clock.run(hasFewTimers, Math.max(clock.nowMs, endOfFaults(scenario.faults) + servers.requestMsMax));
     }

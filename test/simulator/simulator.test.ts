@@ -18,7 +18,7 @@ const STEP_SEEDS = 12;
 const REPEATED = [...range(1, DETERMINISM_SEEDS - 3), ...range(CLIENTS_SEED_MIN, 3)];
 /** Seeds of the theme in which a write of many tasks breaks off. */
 const GATHERED_SEEDS = 12;
-/** Seed of one run for each theme of the wire, which costs as much as four or five over the log in memory. */
+/** Seed of one run for each theme of the wire. Such a run costs as much as four or five over the in-memory log. */
 const WIRE_SEED = 1;
 /** Seeds of a theme of the wire within which it causes its situation. */
 const SITUATION_SEEDS_MAX = 5;

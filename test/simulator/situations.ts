@@ -5,8 +5,8 @@ import type { LogEvent } from '@hopline/log-jetstream';
 import { AUTH_TIMEOUT } from '@hopline/task';
 
 /**
- * Situations that the simulator exists for. `wire`: only log-jetstream over the double meets it. `clients`: only seeds that draw dialects, callers, forks
- * and bursts meet it (`CLIENTS_SEED_MIN`).
+ * Situations that the simulator exists for. `wire`: it occurs only in log-jetstream over the double. `clients`: it occurs only with seeds
+ * that draw dialects, callers, forks and bursts (`CLIENTS_SEED_MIN`).
  */
 export const SITUATIONS = {
   'the shard of a dead relay is taken over while an agent writes': 'any',
@@ -106,7 +106,7 @@ export class Situations {
 
   /** The facts of a task, as the log has them at the end. */
   addTask(facts: readonly Fact[]): void {
-    /** Calls that wait for credentials; empty: an agent that was addressed directly. */
+    /** Calls that wait for credentials; empty if an agent was addressed directly. */
     const waiting = new Set<string>();
     for (const fact of facts) {
       if (fact.kind === 'message.received') {
@@ -173,7 +173,7 @@ export function situationLines(met: Met, counts: SeedCounts): string[] {
   return expectedSituations(counts, 1).map(name => `  ${String(met[name]?.seeds ?? 0).padStart(6)}  ${name}`);
 }
 
-/** Situations that this many seeds should have met and never did; none after fewer than SEEDS_MIN seeds. */
+/** Situations that this many seeds should have met and never did; empty below SEEDS_MIN seeds. */
 export function missingSituations(met: Met, counts: SeedCounts): Situation[] {
   return expectedSituations(counts, SEEDS_MIN).filter(name => met[name] === undefined);
 }

@@ -93,7 +93,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   return violations;
 }
 
-/** A process that is parted from the log holds up no task that does not need it. */
+/** A process that is partitioned from the log does not delay tasks that do not need it. */
 function verifyOutside({ clients, situations }: RunEvidence, report: Report): void {
   for (const { plan, doneAt = Number.POSITIVE_INFINITY, activity } of clients) {
     if (plan.outside === undefined) continue;

@@ -87,8 +87,8 @@ const realSetImmediate = globalThis.setImmediate;
 const EVENTS_PER_REAL_TURN = 20_000;
 
 /**
- * Virtual time: while it is installed, timers, clocks and randomness of the whole process follow from the seed. Time passes only
- * between events, and an event begins when every promise reaction of the event before it has run. ADR 0045 has the reasons.
+ * Virtual time: while it is installed, timers, clocks and randomness of the whole process follow from the seed. Time passes only between
+ * events, and an event begins when all promise reactions of the previous event have run. ADR 0045 has the reasons.
  */
 export class VirtualClock {
   readonly #random: Random;

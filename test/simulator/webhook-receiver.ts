@@ -16,7 +16,7 @@ export class WebhookReceiver {
   readonly #random: Random;
   readonly #trace: Trace;
   readonly received: Received[] = [];
-  /** Until then requests are refused with 503. */
+  /** Until then, requests are refused with 503. */
   downUntil = 0;
   /** Until then notifications are accepted, but the answers are lost. */
   answersLostUntil = 0;

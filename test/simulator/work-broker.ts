@@ -10,7 +10,7 @@ type Item = {
   deliveries: number;
   /** The newest delivery that a worker has begun. */
   begun: number;
-  /** `requeues` of the first `counted` deliveries do not count as attempts: they were requeued, or reached no worker. */
+  /** `requeues`: how many of the first `counted` deliveries do not count as attempts, because they were requeued or reached no worker. */
   counted: number;
   requeues: number;
   storedAt: number;
@@ -33,10 +33,10 @@ type WorkBrokerOptions = DeliveryBounds & { ackWaitMs: number; duplicateWindowMs
 
 type WorkerAnswer = 'present' | 'gone' | undefined;
 
-/** A worker as its siblings see it, and the items that its entry names. */
+/** A worker as its siblings see it, with the items that its entry names. */
 export type SimulatedWorker = {
   role: Role;
-  /** The answer of a worker, or of the server in its place, as a sibling sees it now. */
+  /** The answer of a worker, or of the server in its place, as a sibling would see it now. */
   answer: () => WorkerAnswer;
   claims: Set<number>;
   /** Number of the newest entry. A repeated write may arrive after a later one, and then changes nothing. */
@@ -54,9 +54,9 @@ const GONE_MS = 1_000;
 export const CLAIM_MS = 120_000;
 
 /**
- * The work stream and its consumers as JetStream runs them: an item without an acknowledgement or a keep-alive for `ackWaitMs` is
- * delivered again, even while its first worker still runs, and an id is a duplicate only within the window. (The queue of the
- * memory log never delivers an item twice at once.)
+ * The work stream and its consumers as JetStream runs them: an item without an acknowledgement or a keep-alive for `ackWaitMs` is delivered
+ * again, even while its first worker still runs, and an id is a duplicate only within the window. (The queue of the in-memory log never
+ * delivers an item twice at once.)
  */
 export class WorkBroker {
   readonly #clock: VirtualClock;
@@ -152,13 +152,13 @@ export class WorkBroker {
     return [...this.#workers].some(other => other !== worker && other.claims.has(seq));
   }
 
-  /** As `-NAK` with a delay: it may come from a worker that no longer has the item. */
+  /** Like `-NAK` with a delay. It may come from a worker that no longer has the item. */
   extend(seq: number): void {
     const item = this.#items.get(seq);
     if (item !== undefined) item.readyAt = this.#clock.nowMs + CLAIM_MS;
   }
 
-  /** One sibling stands for all: it asks every worker. */
+  /** One sibling represents all of them and asks every worker. */
   #watch(): void {
     this.#clock.as(undefined, () =>
       this.#clock.after(ASK_MS, () => {
@@ -243,7 +243,7 @@ export class WorkBroker {
   }
 }
 
-/** Deliveries before this one that are not counted yet and reached no worker, as `RequeueCounts` of packages/log-jetstream counts them. */
+/** Earlier deliveries that are not counted yet and reached no worker, as `RequeueCounts` of packages/log-jetstream counts them. */
 function notBegun({ begun, counted }: Item, delivery: number): number {
   return Math.max(0, delivery - 1 - Math.max(begun, counted));
 }

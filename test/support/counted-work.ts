@@ -3,8 +3,8 @@ import { Session } from 'node:inspector/promises';
 import { getHeapStatistics } from 'node:v8';
 
 /**
- * Starts when this file is imported, because V8 counts blocks only in functions that are compiled afterwards: one that ran before counts as
- * a single block. It replaces any coverage that the process already collects, so a separate test file must use it.
+ * Starts when this file is imported, because V8 counts blocks only in functions that are compiled afterwards; a function that ran earlier
+ * counts as a single block. It replaces any coverage that the process already collects, so a separate test file must use it.
  */
 const session = new Session();
 session.connect();
@@ -24,7 +24,10 @@ export async function blocksRun(folder: URL, work: () => unknown): Promise<numbe
   return scripts.flatMap(script => script.functions.flatMap(({ ranges }) => ranges)).reduce((sum, { count }) => sum + count, 0);
 }
 
-/** The bytes that `work` allocates on the heap, exact to a few MiB: native copies, e.g. of a string, that blocksRun does not see. */
+/**
+ * The bytes that `work` allocates on the heap, exact to a few MiB. They include native copies, e.g. of a string, which blocksRun does not
+ * count.
+ */
 export async function bytesAllocated(work: () => unknown): Promise<number> {
   const before = getHeapStatistics().total_allocated_bytes;
   await work();

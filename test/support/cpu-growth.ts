@@ -7,9 +7,9 @@ const WARM_UP_RUNS = 10;
 const WARM_UP_CHARACTERS = 256;
 
 /**
- * How much more CPU time `work` takes for 16 times the input: about 16 if it is linear, 256 if it is quadratic. It counts no time of other
- * processes and compares two measurements of the same run, so the load of the machine does not decide between the two: compare it with 64. Use it
- * where `blocksRun` sees nothing, as within a regular expression. `charactersMax`: of the larger input.
+ * How much more CPU time `work` takes for 16 times the input: about 16 if it is linear, 256 if it is quadratic. It does not count time of
+ * other processes, and it compares two measurements of the same run, so the load of the machine does not affect the result. Compare it with
+ * 64. Use it if `blocksRun` counts nothing, as within a regular expression. `charactersMax`: length of the larger input.
  */
 export function cpuGrowth(
   inputOf: (characters: number) => string,

@@ -1,6 +1,6 @@
 import type { ServiceProcess } from './cluster/service-process.ts';
 
-/** NODE_OPTIONS of a process that prints the heap that it holds at SIGUSR2. `code`: runs in it before the service. */
+/** NODE_OPTIONS of a process that prints its used heap on SIGUSR2. `code`: runs in it before the service. */
 export function printsHeap(code = ''): string {
   const print = "gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')";
   return `--expose-gc --import=data:text/javascript,${encodeURIComponent(`${code}process.on('SIGUSR2',()=>{${print}})`)}`;

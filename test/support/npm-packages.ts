@@ -9,9 +9,9 @@ import { promisify } from 'node:util';
 const INSTALL_MS_MAX = 480_000;
 
 /**
- * A folder of this name below which Node finds the packages that `command` (`npm install …`) installs. They are not dependencies of the workspace,
- * because they would multiply its size: they are installed into the folder for tools, once for each name. Undefined if the registry cannot be reached or, as some mirrors do, lacks a
- * package.
+ * A folder of this name below which Node finds the packages that `command` (`npm install …`) installs. They are not dependencies of the
+ * workspace, because they would multiply its size. Instead, they are installed into the folder for tools, once for each name. Undefined if
+ * the registry cannot be reached or, as some mirrors do, lacks a package.
  */
 export async function npmPackages(name: string, command: string, manifest: object): Promise<string | undefined> {
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'hopline');

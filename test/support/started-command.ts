@@ -7,7 +7,7 @@ export type StartOptions = {
   program: 'sh' | 'bash';
   cwd: string;
   env: NodeJS.ProcessEnv;
-  /** The processes that run, each the leader of its group: an interrupted test kills these groups. */
+  /** The running processes, each the leader of its group. An interrupted test kills these groups. */
   running: Set<ChildProcess>;
   /** Longest wait for a text. */
   msMax: number;

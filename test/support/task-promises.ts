@@ -36,7 +36,7 @@ export type VerifiedTask = {
   acknowledged: readonly string[];
   webhookUrl: string;
   isWebhookAcknowledged: boolean;
-  /** When a server acknowledged the client's cancel, in milliseconds by the clock of the runs; undefined if none did. */
+  /** When a server acknowledged the client's cancel, in milliseconds by the clock of the runs; undefined if no server did. */
   cancelAcknowledgedAt: number | undefined;
   viewers: readonly { name: string; dialect: DialectName; frames: readonly Frame[] }[];
 };
@@ -84,8 +84,8 @@ export async function historyOf(log: FactLog, taskId: string): Promise<TaskHisto
 }
 
 /**
- * Verifies one task against what its agents did (`runs`), and what its viewers and its webhook received. `canLoseProgress`: a fault may have
- * removed the newest progress of webhooks.
+ * Verifies one task against the actions of its agents (`runs`), and against everything that its viewers and its webhook received.
+ * `canLoseProgress`: a fault may have removed the newest progress of webhooks.
  */
 export function verifyTask(
   task: VerifiedTask,
@@ -196,7 +196,7 @@ export type ForgottenDeliveries = {
   onRepeated: () => void;
 };
 
-/** `runs`: those of all tasks. */
+/** `runs`: the runs of all tasks. */
 export function verifyAttempts(runs: readonly AgentRun[], report: Report, forgotten?: ForgottenDeliveries): void {
   const byAttempt = Map.groupBy(runs, ({ agent, messageId, attempt }) => `${agent} ${messageId} attempt ${attempt}`);
   for (const [attempt, same] of byAttempt) {
@@ -211,8 +211,8 @@ export function verifyAttempts(runs: readonly AgentRun[], report: Report, forgot
 }
 
 /**
- * Whether the item of one run was delivered before a time, and that of the other after it. A run may begin long after its delivery, because a worker
- * reads the earlier tasks of the context first (seed 50729 over the wire).
+ * Whether the item of one run was delivered before a time, and the item of the other run after it. A run may begin long after its delivery,
+ * because a worker reads the earlier tasks of the context first (seed 50729 over the wire).
  */
 function isBetweenDeliveries(at: number, run: AgentRun, other: AgentRun): boolean {
   const [one, two] = [run, other].map(({ deliveredAt, startedAt }) => deliveredAt ?? { first: startedAt, last: startedAt });
@@ -350,7 +350,7 @@ export function textsByCall(facts: readonly Fact[]): Map<string, string> {
   return texts;
 }
 
-/** A viewer must get each cursor once, in order, without an unreported gap, and each event as the log has it. */
+/** A viewer must get each cursor once, in order and without an unreported gap, and each event as it is in the log. */
 function verifyViewer({ name, dialect, frames }: VerifiedTask['viewers'][number], { facts }: TaskHistory, report: Report): void {
   const visible = facts.filter(isVisible);
   const stored = new Map(visible.map(fact => [fact.generation, fact.event]));
@@ -386,8 +386,8 @@ function verifyViewer({ name, dialect, frames }: VerifiedTask['viewers'][number]
 }
 
 /**
- * Whether the log may have lost an event that was received. No later event has its generation, except the first one: it is the same
- * message, stored at another time.
+ * Whether the log may have lost an event that was received. No later event reuses its generation, except for the first event, which is the
+ * same message, stored at another time.
  */
 function lostGenerations(facts: readonly Fact[]): (generation: number) => boolean {
   const leaps = facts.filter(isVisible).filter(({ lostAfter }) => lostAfter !== undefined);
@@ -435,8 +435,9 @@ function isEvent(json: string, event: StreamResponse | undefined): boolean {
 }
 
 /**
- * Whether two first events of a task differ only in the time at which they were stored. The generation of a lost event is not given again, except
- * that of the first one (ADR 83): it has only the client's message, and a client that ignores the repetition misses nothing.
+ * Whether two first events of a task differ only in the time at which they were stored. The generation of a lost event is not reused,
+ * except for that of the first event (ADR 83), which has only the client's message, so that a client that ignores the repetition misses
+ * nothing.
  */
 function isSameMessage(before: string, body: string, dialect: DialectName | undefined): boolean {
   const [one, other] = [before, body].map(json => withoutTime(notified(json, dialect)));
@@ -453,8 +454,8 @@ function withoutTime(event: StreamResponse | undefined): object | undefined {
 }
 
 /**
- * Checks that every event arrives in order, and that a repetition has the same cursor and content. After a loss of progress a body may repeat
- * events together with later ones; the receiver finds that in the cursor after which it begins, and reads the task.
+ * Checks that every event arrives in order, and that a repetition has the same cursor and content. After a loss of progress a body may
+ * repeat events together with later ones. The receiver notices that from the cursor after which the body begins, and reads the task.
  */
 function verifyWebhook(
   client: VerifiedTask,

@@ -2,7 +2,7 @@ import { defineAgent, model, needsInput, notice, ToolError } from '@hopline/agen
 
 const DISTANCES_KM: Readonly<Record<string, number>> = { Hamburg: 290, Munich: 585, Prague: 350 };
 
-/** A hand-written agent around a model: it asks back, calls the model with a tool, and adds a line of its own. */
+/** A hand-written agent around a model. It asks a question, calls the model with a tool, and adds a line of its own. */
 export default defineAgent({
   name: 'trip',
   description: 'Plans a trip from Berlin',

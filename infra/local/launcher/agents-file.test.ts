@@ -12,7 +12,7 @@ test('entries are passed on unchanged, with all members', () => {
   assert.deepEqual(parseAgents(file(entry)), [entry]);
 });
 
-test('an editor may name its schema; any other member is unknown', () => {
+test('the file may name its schema for editors; any other member is unknown', () => {
   const agents = [{ name: 'a', adapter: 'a2a' }];
   assert.equal(parseAgents(JSON.stringify({ $schema: './agents.schema.json', agents })).length, 1);
   assert.throws(

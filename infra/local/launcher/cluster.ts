@@ -9,7 +9,7 @@ const DRAIN_MS_MAX = 8000;
 /** Services that accept clients and new work drain first, then agents, the writer of facts, webhook deliveries, and finally the store. */
 const DRAIN_ORDER = ['console', 'ingress', 'supervisor', 'sub-agent', 'relay', 'notifier', 'nats'];
 
-/** The processes of one local cluster: starts, restarts and drains them in order. */
+/** Starts, restarts and drains the processes of one local cluster in order. */
 export class Cluster {
   readonly #processes: SupervisedProcess[] = [];
   readonly #events: ProcessEvents;

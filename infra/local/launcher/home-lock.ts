@@ -28,7 +28,7 @@ export function lockHome(path: string, url: string): () => void {
   throw new LaunchError(`the lock ${path} keeps changing: another start with this home is in progress; wait for it`);
 }
 
-/** Creates the lock with its content in one step: a reader never finds it empty. */
+/** Creates the lock together with its content in one step, so that a reader never finds it empty. */
 function tryCreate(path: string, content: string): boolean {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, content);

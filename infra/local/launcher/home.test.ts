@@ -40,7 +40,7 @@ test('a home that is not writable is named in the error', t => {
   });
 });
 
-test('only its owner may read a home, which may be several folders deep', t => {
+test('only its owner may read a home, even if several folders had to be created for it', t => {
   const { folder } = newHome(t);
   const deep = homePaths(join(folder, 'a/b/c'));
   createHome(deep);

@@ -10,7 +10,7 @@ const cluster = {
   },
 };
 
-test('a process is killed only for a request with the token of this start, and never the one that asks', async () => {
+test('a process is killed only for a request with the token of this start, and never the process that asks', async () => {
   const kills = new KillRequests();
   const { token } = kills.hello();
   const ask = (kill: string, given: string) => kills.answer(cluster, 'console-1', { id: 7, token: given, kill });

@@ -171,7 +171,10 @@ async function startNats({ agents, agentAccounts, cluster, home, paths, run, sig
   return { natsUrl: nats.url, natsUsers };
 }
 
-/** Checks an existing server before any service connects: otherwise each service would wait half a minute and fail in its own words. */
+/**
+ * Checks an existing server before any service connects. Otherwise each service would wait half a minute and then fail with an error of its
+ * own.
+ */
 async function useNats(natsUrl: string, screen: Screen): Promise<Nats> {
   const [{ checkNats, LOG_SETTINGS }, { defineConfig }] = await Promise.all([
     import('@hopline/log-jetstream'),
@@ -193,7 +196,7 @@ function withoutCredentials(urls: string): string {
 
 async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>[0][], signal: AbortSignal): Promise<void> {
   const processes = await Promise.all(specs.map(spec => cluster.run(spec)));
-  // A wrong setting is permanent, and the other services may wait for the one that has it.
+  // A wrong setting is permanent, and the other services may be waiting for the service that has it.
   const hasInvalid = () => processes.some(({ isFinal }) => isFinal);
   const wait = (process: SupervisedProcess) =>
     waitReady(

@@ -29,7 +29,7 @@ export function natsProcess(home: Home, server: string, ports: NatsPorts, root: 
 }
 
 /**
- * The configuration file. 8 MB is the largest payload that nats-server accepts without a warning; a whole A2A request must fit.
+ * The configuration file. 8 MB is the largest payload that nats-server accepts without a warning, and a whole A2A request must fit into it.
  */
 export function natsConfig(home: Home, { port, monitor }: NatsPorts, users: NatsUsers): string {
   return [

@@ -21,7 +21,7 @@ const PLAN = {
   relays: 2,
 };
 
-test('each service gets its own user and password, and none of the environment’s credentials for another server', async t => {
+test('each service gets its own user and password, but none of the environment’s credentials for another server', async t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
   const natsUsers = new NatsUsers(['guide', 'files'], 'blue');
@@ -54,7 +54,7 @@ test('each service gets its own user and password, and none of the environment�
   }
 });
 
-test('passwords are new at each start, in files that only their owner may read, even if such a file existed', async t => {
+test('passwords are new at each start, in files that only their owner may read, even if the file already existed', async t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
   createHome(home);
@@ -81,14 +81,14 @@ test('passwords are new at each start, in files that only their owner may read, 
   assert.ok(!JSON.stringify(logins).includes(users.loginOf('relay').NATS_PASSWORD), 'services are not listed');
 });
 
-test('a home whose log was created with the other setting of accounts is refused, because NATS would start with an empty log', t => {
+test('a home whose log was created with the other account setting is refused, because NATS would start with an empty log', t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
   const [one, accounts] = [new NatsUsers(['guide'], 'blue'), new NatsUsers(['guide'], 'blue', { agentAccounts: true })];
   for (const users of [one, accounts]) requireSameAccount(home, users);
   const create = (account: string, stream: string) =>
     mkdirSync(join(home.store, 'jetstream', account, 'streams', stream), { recursive: true });
-  // Another cluster, whose prefix this one does not have.
+  // A different cluster, whose prefix this one does not have.
   create('$G', 'A2A_LOG');
   for (const users of [one, accounts]) requireSameAccount(home, users);
   create('$G', 'blue_A2A_LOG');

@@ -23,8 +23,8 @@ const DEFAULT_ACCOUNT = '$G';
 type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
 
 /**
- * The NATS users of one start: one for each service and agent, each with a password that only its process receives, in its environment.
- * Commands that the same person runs read their login from a file in the home.
+ * The NATS users of one start: one for each service and agent, with a password that only its process receives, in its environment. Commands
+ * that the same person runs read their login from a file in the home.
  */
 export class NatsUsers {
   readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;

@@ -71,7 +71,7 @@ test('the printed command works in this folder, and includes the address of a cl
     assert.ok(step('http://127.0.0.1:8000/').includes(line));
 });
 
-test('commands that read a home name the home of this cluster, unless they find it by themselves', () => {
+test('commands that read a home name this cluster’s home, unless they find it by themselves', () => {
   const step = { url: 'http://127.0.0.1:8001/', command: 'hopline', question: 'hello', processes, resume: null };
   const lines = nextSteps({ ...step, home: '/tmp/my home' });
   for (const command of ['status', 'logs -f']) assert.ok(lines.includes(`   HOPLINE_HOME='/tmp/my home' hopline ${command}`));

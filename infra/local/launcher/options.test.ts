@@ -53,7 +53,7 @@ test('ports and relays are bounded, and the error names the bounds', () => {
   assert.throws(() => parse([], { HOPLINE_RELAYS: '0' }), /from 1 to 16/);
 });
 
-test('accounts of agents are for the own server of the cluster', () => {
+test('accounts for agents require the cluster’s own NATS server', () => {
   assert.equal(parse([], { HOPLINE_AGENT_ACCOUNTS: 'true' }).agentAccounts, true);
   assert.equal(parse([], { HOPLINE_AGENT_ACCOUNTS: 'false', NATS_URL: 'nats://n' }).agentAccounts, false);
   assert.throws(() => parse([], { HOPLINE_AGENT_ACCOUNTS: 'yes' }), /HOPLINE_AGENT_ACCOUNTS must be true or false, not "yes"/);
@@ -65,7 +65,7 @@ test('an unknown option is named in the error', () => {
   assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`$/s });
 });
 
-test('an option that npm consumed is refused with the command that works', () => {
+test('an option that npm consumed is refused, and the error shows the command that works', () => {
   for (const [name, option] of [
     ['npm_config_port', '--port 8001'],
     ['npm_config_demo', '--no-demo'],
@@ -78,7 +78,7 @@ test('an option that npm consumed is refused with the command that works', () =>
     });
 });
 
-test('--origin adds origins to those of the setting, in the form that browsers send', () => {
+test('--origin adds origins to the setting, in the form that browsers send', () => {
   const { origins } = parse(['--origin', 'http://localhost:5173/', '--origin', 'https://App.example']);
   assert.deepEqual(origins, ['http://localhost:5173', 'https://app.example']);
   assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1' }), {

@@ -77,7 +77,7 @@ function requireOwnArguments(env: NodeJS.ProcessEnv): void {
   if (taken) throw new LaunchError(`npm took ${taken[1]} for itself; put options after \`--\`: npm start -- ${taken[1]}`);
 }
 
-/** The launcher, its commands and the console use plain HTTP for every process: with TLS none would ever be ready. */
+/** The launcher, its commands and the console use plain HTTP for every process, so with TLS no process would ever be ready. */
 function requireHttp(env: NodeJS.ProcessEnv): void {
   const name = ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'].find(setting => env[setting]);
   if (name)

@@ -50,7 +50,7 @@ const secretsOf = (environment: NodeJS.ProcessEnv) =>
 const agent = (entry: object) =>
   secretsOf(serviceEnvironment('sub-agent', ENVIRONMENT, { name: 'a', adapter: 'module', ...entry }));
 
-test('every service gets the variables of the system, its settings and those of OpenTelemetry', () => {
+test('every service gets the variables of the system and of OpenTelemetry, and its own settings', () => {
   for (const service of ['ingress', 'supervisor', 'sub-agent', 'relay', 'notifier']) {
     const { PATH, HOME, LC_ALL, TZ, OTEL_SERVICE_NAME, HOPLINE_LOG_LEVEL } = serviceEnvironment(service, ENVIRONMENT);
     assert.deepEqual([PATH, HOME, LC_ALL, TZ, OTEL_SERVICE_NAME, HOPLINE_LOG_LEVEL], ['/bin', '/home', 'C', 'UTC', 'x', 'warn']);

@@ -45,7 +45,7 @@ export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
 
 /**
  * The variables of the launcher's environment that a service needs: its own settings and those of Node and OpenTelemetry. An agent gets the
- * variables that its own entry names, and none that only another agent's entry names.
+ * variables that its own entry names, but not those that only other agents' entries name.
  */
 export function serviceEnvironment(service: string, inherited: Environment, agent?: UncheckedEntry): NodeJS.ProcessEnv {
   const settings: readonly string[] = SETTINGS[service as keyof typeof SETTINGS] ?? [];

@@ -27,7 +27,7 @@ test('colors are written to terminals only', () => {
   }
 });
 
-test('NO_COLOR and FORCE_COLOR decide before the terminal does', () => {
+test('NO_COLOR and FORCE_COLOR take precedence over the terminal', () => {
   for (const [isTTY, environment, colored] of [
     [true, { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
     [false, { FORCE_COLOR: '1' }, true],

@@ -18,13 +18,13 @@ const PLAN = {
   agents: { folder: '/', path: '/agents.json', agents: [] },
 };
 
-/** Names of the processes that may ask the launcher to kill another one. */
+/** Names of the processes that may ask the launcher to kill another process. */
 const killers = (plan: object, env: NodeJS.ProcessEnv) =>
   serviceProcesses({ ...PLAN, ...plan }, env)
     .filter(({ exchangesMessages }) => exchangesMessages)
     .map(({ instance }) => instance);
 
-test('the console may kill processes only if all who reach it are the user of this machine', () => {
+test('the console may kill processes only if the user of this machine is the only one who can reach it', () => {
   for (const [plan, env] of [
     [{}, {}],
     [{ host: 'localhost' }, { HOPLINE_PUBLIC_URL: '' }],

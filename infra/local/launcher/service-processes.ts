@@ -14,7 +14,7 @@ type ServicesPlan = {
   home: Home;
   installation: Installation;
   natsUrl: string;
-  /** Absent when the environment names an existing NATS server; its credentials then come from the environment, too. */
+  /** Absent if the environment names an existing NATS server, whose credentials then also come from the environment. */
   natsUsers: NatsUsers | undefined;
   /** Address on which ingress listens. */
   host: string;

@@ -52,7 +52,7 @@ async function printedSomething(path: string): Promise<void> {
   await until(() => readFileSync(path, 'utf8') !== '');
 }
 
-test('a process is killed on request as by a fault, and the messages of its next run are received too', async t => {
+test('a process can be killed on request as if by a fault, and the messages of its next run are received as well', async t => {
   const { events, next } = recorder();
   const received: unknown[] = [];
   const answered = new EventEmitter();

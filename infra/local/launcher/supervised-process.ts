@@ -35,7 +35,7 @@ export type ProcessEvents = {
   restarted: (process: SupervisedProcess, pid: number) => void;
 };
 
-/** Exit code for invalid settings (EX_CONFIG of sysexits.h): a restart would fail in the same way. */
+/** Exit code for invalid settings (EX_CONFIG of sysexits.h), because a restart would fail in the same way. */
 const EXIT_CONFIG = 78;
 
 /** File descriptor for the author of an agent. */

@@ -75,13 +75,13 @@ try {
   rmSync(home, { recursive: true, force: true });
 }
 
-/** Runs `hopline` in a terminal of its own, so that it writes what a person sees. */
+/** Runs `hopline` in a terminal of its own, so that it writes exactly what a person sees. */
 function inTerminal(command: string): ChildProcess {
   const line = `stty cols ${COLUMNS} rows 40; ${process.execPath} ${CLI} ${command}`;
   return spawn('script', ['-qefc', line, '/dev/null'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
-/** The outputs with long pauses cut, at whole steps of TOGETHER_MS. */
+/** The outputs, with long pauses cut to whole steps of TOGETHER_MS. */
 function paced(client: Output[], cluster: Output[], killedAt: number, againAt: number): Recording {
   const times = [0, ...[...client, ...cluster].map(({ ms }) => ms)].toSorted((a, b) => a - b);
   const shifts: { fromMs: number; shiftMs: number }[] = [];

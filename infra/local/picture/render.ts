@@ -1,6 +1,6 @@
 import { layout, type Output, type Run } from './terminal.ts';
 
-/** A recorded run. Times are those of the picture, in which long pauses are cut. */
+/** A recorded run. Its times are those of the picture, in which long pauses are cut. */
 export type Recording = {
   columns: number;
   panes: { title: string; rows: number; outputs: Output[] }[];
@@ -15,7 +15,7 @@ const CELL_PX = 8.4;
 const ROW_PX = 19;
 const PAD_PX = 14;
 const TITLE_PX = 28;
-/** How long the last picture stays before the first one comes again. */
+/** How long the last frame stays before the picture starts again. */
 const HOLD_MS = 6_000;
 
 /** The recording as an animated SVG: plain text with styles, no script. A reader who asks for reduced motion sees its end. */
@@ -67,7 +67,7 @@ function scrolling(name: string, runs: readonly Run[], visible: number, percent:
     offset = row - visible + 1;
     steps.push(`${percent(ms)}{transform:translateY(${-offset * ROW_PX}px)}`);
   }
-  // Only the last of several moves at one time counts.
+  // If several moves happen at the same time, only the last one counts.
   const last = new Map(steps.map(step => [step.split('{')[0]!, step]));
   return `.${name}{animation-name:${name};transform:translateY(${-offset * ROW_PX}px)}@keyframes ${name}{${[...last.values()].join('')}}`;
 }

@@ -79,7 +79,7 @@ export function largest(metric: string, by: string, where = ''): string {
   return `topk(10, ${total(metric, { by, where })})`;
 }
 
-/** The query of `largest` as a panel has it: a bar is named by its labels. */
+/** The query of `largest` in the form that a panel has: the labels name the bars. */
 export function ranked(metric: string, labels: readonly string[], where = ''): Record<string, string> {
   return { [labels.map(label => `{{${label}}}`).join(' ')]: largest(metric, labels.join(', '), where) };
 }

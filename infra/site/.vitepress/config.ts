@@ -41,7 +41,7 @@ export default defineConfig({
       md.renderer.rules.html_inline = md.renderer.rules.html_block = (tokens, index) => html(tokens[index]!.content);
       md.renderer.rules.text = (tokens, index) => md.utils.escapeHtml(tokens[index]!.content).replaceAll('{{', '&#123;&#123;');
       md.renderer.rules.code_inline = (tokens, index) => `<code v-pre>${md.utils.escapeHtml(tokens[index]!.content)}</code>`;
-      // Before VitePress changes links to addresses.
+      // Runs before VitePress changes links to addresses.
       md.core.ruler.push('repository-links', state => {
         for (const { children } of state.tokens)
           for (const token of children ?? []) {

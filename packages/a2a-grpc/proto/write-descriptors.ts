@@ -23,7 +23,7 @@ import {
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 /** `google/rpc` comes with googleapis-common-protos. */
 const FILES = ['a2a-1.0.proto', 'a2a-0.3.proto', 'google/rpc/status.proto', 'google/rpc/error_details.proto'];
-/** Annotations for HTTP gateways and code generators: a codec does not need them, and they import five files. */
+/** Annotations for HTTP gateways and code generators. A codec does not need them, and they import five files. */
 const isAnnotation = (path: string): boolean => path.startsWith('google/api/') || path === 'google/protobuf/descriptor.proto';
 
 const python = process.argv[2] ?? 'python3';

@@ -58,7 +58,7 @@ export function answerStreaming(server: A2AServer, procedure: Procedure, { hosts
   };
 }
 
-/** As over HTTP, a web page may have pointed a name that is not this server's to this address. */
+/** As over HTTP, a web page may have pointed another name at the address of this server. */
 function requireHost(call: StreamingCall, hosts: GrpcHosts | undefined): void {
   if (hosts !== undefined && !hosts.allows(call.getHost())) throw new A2AError('PERMISSION_DENIED', { detail: hosts.refusal });
 }

@@ -13,9 +13,9 @@ const BUFFER_BYTES = 16 * 1024;
 const BUFFER_BYTES_MAX = 1024 * 1024;
 
 /**
- * Encodes a chunk of text directly into the bytes that the library would write. Nearly every frame is one, and the library's
- * message objects cost several times as much. Returns undefined for any other event, and for values that only the library checks
- * or repairs. `response`: the definition of a stream's result.
+ * Encodes a chunk of text directly into the bytes that the library would write. Nearly every frame is such a chunk, and the library's
+ * message objects cost several times as much. Returns undefined for any other event, and for values that only the library checks or
+ * repairs. `response`: the definition of a stream's result.
  */
 export function artifactFrameEncoder(response: DescMessage): (event: StreamResponse) => Buffer | undefined {
   const tags = tagsOf(response);

@@ -79,7 +79,7 @@ test('a stream whose client reads nothing is cut at its limit; other streams of 
 });
 
 test('a large task is written in slices, and a client that reads none of them in time is cut', async t => {
-  // Both ends share one event loop: with a shorter limit, a busy machine would cut the healthy client too.
+  // Both ends share one event loop, so with a shorter limit a busy machine would also cut the healthy client.
   const rig = await openRig(t, { limits: { viewerStallMsMax: 4_000 } });
   const id = await started(rig);
   await rig.relay.openArtifact(id, 'l');

@@ -19,7 +19,7 @@ type CallBounds = {
   requestMsMax: number;
   /** How long a client may read nothing of a pending response before its stream is reset. */
   stallMsMax: number;
-  /** Bytes of the requests in progress on one connection, from their first byte to the end of their calls. */
+  /** Maximum bytes of the requests in progress on one connection, each counted from its first byte to the end of its call. */
   connectionBytesMax: number;
 };
 
@@ -107,8 +107,8 @@ function loadOf(loads: WeakMap<Http2Session, Load>, { session }: ServerHttp2Stre
 }
 
 /**
- * Closes a stream whose client got the status before it completed its request. Otherwise the stream could stay open indefinitely (RFC 9113
- * 8.1).
+ * Closes a stream whose client received the status before completing its request. Otherwise the stream could stay open indefinitely (RFC
+ * 9113 8.1).
  */
 function closeWhenLate(stream: ServerHttp2Stream): void {
   if (stream.destroyed) return;

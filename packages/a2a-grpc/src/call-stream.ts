@@ -28,8 +28,8 @@ export function writeFramePrefix(framed: Buffer): void {
 }
 
 /**
- * One open server stream. The library starts and ends it. Messages go directly to the HTTP/2 stream, many in one write, because only there
- * the number of bytes that the client has not read is visible.
+ * One open server stream. The library starts and ends it. Messages go directly to the HTTP/2 stream, many in one write, because only that
+ * stream shows how many bytes the client has not read.
  */
 export class CallStream {
   readonly #call: StreamingCall;
@@ -113,7 +113,7 @@ export class CallStream {
     onResponseClose(this.#http2, listener);
   }
 
-  /** True while a large message is being written: the stream cannot end cleanly then. */
+  /** True while a large message is being written. The stream cannot end cleanly in that time. */
   #endsUncleanly(): boolean {
     if (!this.closed && this.#isPacing) this.cut();
     return this.closed;

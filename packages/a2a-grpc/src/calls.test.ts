@@ -43,7 +43,7 @@ test('1.0: a send waits for the end of the task, and a stream shows the same res
   assert.deepEqual([tasks.length, totalSize, pageSize], [1, 2, 1]);
 });
 
-test('a message with only white space is INVALID_ARGUMENT, in both versions [S4-32]', async t => {
+test('a message of only white space is INVALID_ARGUMENT, in both versions [S4-32]', async t => {
   const client = (await openRig(t)).client();
   const blank = { messageId: 'm', role: 'ROLE_USER' };
   const sent = failed(client.call('SendMessage', { message: { ...blank, parts: [{ text: ' \n ' }] } }));
@@ -198,7 +198,7 @@ test('with the resume extension, events have their generation, and are encoded s
   }
 });
 
-test('the draft 1.1: int64 fields where the client asks, a long poll, and ABORTED for another generation', async t => {
+test('the draft 1.1: int64 fields if the client asks for them, a long poll, and ABORTED for a different generation', async t => {
   const rig = await openRig(t, { extensions: [draftExtension] });
   const id = await started(rig);
   const client = rig.client();

@@ -31,7 +31,7 @@ export class GrpcClient {
 
   /** `ca`: use TLS and trust this certificate. */
   constructor(address: string, { ca, ...options }: ClientOptions & { ca?: string } = {}) {
-    // Each client has its own connection: with a shared pool a test could not distinguish them.
+    // Each client has its own connection, because a test could not distinguish clients that share a pool.
     this.#client = new Client(address, ca === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(ca)), {
       'grpc.use_local_subchannel_pool': 1,
       // TLS cannot verify an IP address as a name.

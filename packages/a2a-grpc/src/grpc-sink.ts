@@ -20,8 +20,8 @@ const FIRST_EVENT_ID = 'first-event-id';
 const MISSING_EVENTS = 'missing-events';
 
 /**
- * Encoders of events in wire format: the same bytes for every viewer. Each form of events with generations has one of its own, so that other
- * viewers do not pay for them.
+ * Encoders of events in wire format: the same bytes for every viewer. Each form of events with generations has its own encoder, so that
+ * other viewers do not pay for it.
  */
 type Encoders = (form: GenerationForm | undefined) => EventEncoder<Buffer>;
 
@@ -96,7 +96,7 @@ export class GrpcSink implements EventSink {
     this.#add(cursor, () => Buffer.concat(results.map(result => lengthPrefixed(response(result)))));
   }
 
-  /** A gap cannot be reported after the headers: the stream fails, and the reconnecting client gets it in its headers. */
+  /** A gap cannot be reported after the headers. So the stream fails, and the client gets the gap in its headers when it reconnects. */
   addGap({ from, to }: Gap): void {
     if (this.#stream.begun)
       this.fail(new A2AError('UNAVAILABLE', { detail: 'events were removed by retention; reconnect with last-event-id' }));
@@ -128,7 +128,7 @@ export class GrpcSink implements EventSink {
     this.#stream.cut();
   }
 
-  /** Nothing to send: HTTP/2 pings keep the connection and all its streams open. */
+  /** There is nothing to send, because HTTP/2 pings keep the connection and all its streams open. */
   keepAlive(): void {}
 
   onClose(listener: () => void): void {

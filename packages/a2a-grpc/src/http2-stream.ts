@@ -4,8 +4,8 @@ type Layer = { call?: Layer; nextCall?: Layer; stream?: ServerHttp2Stream };
 
 /**
  * The HTTP/2 stream of a call, or of an interceptor layer below it. grpc-js keeps it private, but this server needs it to see the bytes
- * that a slow client has not read, and to reset one stream of a connection. Its version is pinned, and every test of a call runs through
- * here. Throws when another version of grpc-js keeps the stream elsewhere.
+ * that a slow client has not read, and to reset one stream of a connection. The version of grpc-js is pinned, and every test of a call runs
+ * this code. Throws if another version keeps the stream elsewhere.
  */
 export function http2StreamOf(call: object): ServerHttp2Stream {
   let layer: Layer | undefined = (call as Layer).call ?? (call as Layer);

@@ -1,6 +1,5 @@
 /**
- * Bounds of this binding, besides those of the A2A server: `bodyBytesMax` is its largest request, `heartbeatMs` its ping
- * interval.
+ * Limits of this binding, in addition to those of the A2A server: `bodyBytesMax` is its largest request, `heartbeatMs` its ping interval.
  */
 export const GRPC_LIMITS = {
   /**
@@ -8,8 +7,8 @@ export const GRPC_LIMITS = {
    */
   callsPerConnectionMax: 1_000,
   /**
-   * Megabytes of memory for the headers and buffered responses of one connection. The same amount again is for its requests, each from its first byte
-   * to the end of its call. Beyond that, new calls are refused.
+   * Megabytes of memory for the headers and buffered responses of one connection. The same amount again is available for its requests, each
+   * counted from its first byte to the end of its call. Beyond that, new calls are refused.
    */
   connectionMegabytesMax: 64,
   /** A connection that does not answer a ping in this time is dropped. */
@@ -17,8 +16,8 @@ export const GRPC_LIMITS = {
   /** A connection without calls is closed after this time. */
   idleConnectionMs: 300_000,
   /**
-   * Calls still open this long after draining began are cut, and so are connections that the server has closed and the client
-   * has not.
+   * Calls that are still open this long after draining began are cut, and so are connections that the server has closed but the client has
+   * not.
    */
   closeMsMax: 3_000,
 };

@@ -93,7 +93,7 @@ function createListener(grpc: Server, tls: GrpcTls | undefined, closeMsMax: numb
   const { injectConnection } = grpc.createConnectionInjector(ServerCredentials.createInsecure());
   const accept = (socket: Socket) => {
     injectConnection(socket);
-    // The server has sent everything: a client that does not close its end would hold its slot indefinitely.
+    // The server has sent everything. A client that does not close its end would otherwise hold its slot indefinitely.
     socket.once('finish', () => {
       const late = setTimeout(() => socket.destroy(), closeMsMax).unref();
       socket.once('close', () => clearTimeout(late));

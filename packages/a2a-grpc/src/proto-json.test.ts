@@ -40,7 +40,7 @@ test('data may nest as deep as protobuf allows, and no deeper', () => {
   assert.throws(() => procedure.params(bytes), { code: 'INVALID_PARAMS' });
 });
 
-test('levels of a value that are too deep for clients become the text of their JSON', () => {
+test('the levels of a value that are too deep for clients become JSON text', () => {
   const objects = (levels: number): unknown => Array.from({ length: levels }).reduce<unknown>(inner => ({ k: inner }), 1);
   const within = (value: unknown, level: number): unknown =>
     level === 0 ? value : within(Object.values(value as object)[0], level - 1);

@@ -2,12 +2,12 @@ import { type DescMessage, fromBinary, fromJson, type JsonObject as ProtoJson, t
 import { A2AError, isDeeperThan, type JsonObject } from '@hopline/a2a';
 import { JSON_LEVELS_MAX, repaired } from './repair.ts';
 
-// Documents may have members besides those of the definition, e.g. those of 0.3 on a card.
+// Documents may have members other than those of the definition, e.g. those of 0.3 on a card.
 const TOLERANT = { ignoreUnknownFields: true };
 
 /**
  * Decodes a message to ProtoJSON; members with default values are absent. Throws INVALID_PARAMS for bytes that are not such a message, and
- * for messages nested deeper than 100 levels, the limit of every protobuf runtime. A level of JSON takes two or three of them.
+ * for messages nested deeper than 100 levels, the limit of every protobuf runtime. A level of JSON takes two or three of these levels.
  */
 export function readMessage(type: DescMessage, bytes: Uint8Array): JsonObject {
   try {
@@ -26,7 +26,7 @@ export function writeMessage(type: DescMessage, json: JsonObject): Uint8Array {
   try {
     return written(type, json);
   } catch {
-    // Repairs a value only after a failure: checking each frame beforehand would cost as much as encoding it.
+    // Repairs a value only after encoding has failed, because checking each frame beforehand would cost as much as encoding it.
     return writtenRepaired(type, json);
   }
 }

@@ -2,14 +2,14 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { isObject, type JsonObject } from '@hopline/a2a';
 
 /**
- * Levels of JSON in a Struct or a Value. Protobuf runtimes read 100 levels of messages. An object takes three of them in those of C++, Python
- * and Java (Struct, entry, Value), and up to eight messages surround the value.
+ * Levels of JSON in a Struct or a Value. Protobuf runtimes read 100 levels of messages. In C++, Python and Java an object takes three of
+ * them (Struct, entry, Value), and up to eight messages surround the value.
  */
 export const JSON_LEVELS_MAX = 30;
 
 /**
  * Repairs ProtoJSON that a parser refuses: drops unreadable times and undefined members, reads base64 as far as it is valid, replaces lone
- * surrogates with U+FFFD, as UTF-8 does, and data below JSON_LEVELS_MAX with the text of its JSON.
+ * surrogates with U+FFFD, as UTF-8 does, and replaces data below JSON_LEVELS_MAX with its JSON text.
  */
 export function repaired(type: DescMessage, json: JsonObject): JsonObject {
   const fields = new Map(type.fields.map(field => [field.jsonName, field]));

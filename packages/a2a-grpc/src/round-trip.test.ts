@@ -78,8 +78,8 @@ const event: fc.Arbitrary<StreamResponse> = fc
   .map(plain);
 
 /**
- * Converts a StreamResponse of 0.3 from ProtoJSON to JSON, as far as the decoder needs it: the decoder knows the states and
- * roles of the definition.
+ * Converts a StreamResponse of 0.3 from ProtoJSON to JSON, as far as necessary: the decoder already knows the states and roles of the
+ * definition.
  */
 function jsonOf03(response: JsonObject): JsonObject {
   const [[member, value]] = Object.entries(response) as [[string, JsonObject]];

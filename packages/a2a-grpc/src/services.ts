@@ -8,7 +8,7 @@ import { readMessage, writeMessage } from './proto-json.ts';
 
 /** One procedure: its JSON-RPC method, and the mapping of its messages to the params and the result of that method. */
 export type Procedure = {
-  /** As on the wire: `/lf.a2a.v1.A2AService/GetTask`. */
+  /** In the form on the wire: `/lf.a2a.v1.A2AService/GetTask`. */
   path: string;
   dialect: Dialect;
   method: string;

@@ -69,7 +69,7 @@ test('over HTTP+JSON an unauthenticated request gets 401, the challenge and goog
   }
 });
 
-test('the caller of a large body is identified before the body is read, that of a small one when it has been parsed', async t => {
+test('the caller of a large body is identified before the body is read, the caller of a small one after it has been parsed', async t => {
   const rig = await openRefusing(t);
   const stranger = { ...refuse('UNAUTHENTICATED'), 'content-type': 'application/json', 'a2a-version': '1.0' };
   const answer = async (path: string, body: RequestInit) => {

@@ -14,7 +14,7 @@ test('a browser that opens the address of a server gets a page that links the co
   assert.doesNotMatch(page, /<script|<img|<link/);
 });
 
-test('without a known console the page has no link to one', async t => {
+test('if no console is known, the page has no link to one', async t => {
   const rig = await openRig(t);
   const page = await (await fetch(rig.url, { headers: { accept: BROWSER } })).text();
   assert.deepEqual(

@@ -193,7 +193,7 @@ test('a preflight of another origin, and other OPTIONS, get the same response as
   }
 });
 
-test('`*` lets every page read, the same for all of them, and never with cookies', async t => {
+test('`*` lets every page read, with the same headers for all, and never with cookies', async t => {
   const rig = await openFor(t, '*', { authenticate });
   for (const origin of [undefined, PAGE, 'null', 'file://']) {
     const originHeader = origin === undefined ? {} : { origin };

@@ -60,9 +60,8 @@ const RESPONSE_HEADERS = [
 ].join(', ');
 
 /**
- * Allows pages of other origins (Fetch, "CORS protocol"). @fastify/cors 11 does not fit: it answers preflights and exposes
- * headers to origins that are not on the list, answers every other OPTIONS with its own 400, and covers the whole app,
- * `/metrics` included.
+ * Allows pages of other origins (Fetch, "CORS protocol"). @fastify/cors 11 does not fit: it answers preflights and exposes headers to
+ * origins that are not on the list, answers every other OPTIONS with its own 400, and covers the whole app, including `/metrics`.
  */
 export class Cors {
   readonly #origins: ReadonlySet<string> | '*';

@@ -62,7 +62,7 @@ test('tasks and events have the members of the draft only where the client asks 
   );
 });
 
-test('a stream has the generations of the draft, and snapshots a timeline; with the resume extension it has both', async t => {
+test('a stream has the generations of the draft, and its snapshots have a timeline; with the resume extension it has both kinds of generations', async t => {
   const rig = await openRig(t, { extensions });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a', 'b']);
   const plain = await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
@@ -111,7 +111,7 @@ test('the timeline of a response has at most timelineEntriesMax entries', async 
   }
 });
 
-test('a message on an earlier generation is refused with -32010, 409 and ABORTED, and nothing is stored', async t => {
+test('a message for an earlier generation is refused with -32010, 409 and ABORTED, and nothing is stored', async t => {
   const rig = await openRig(t, { extensions });
   const { id, generation } = await waiting(rig);
   for (const [given, expected] of [
@@ -133,7 +133,7 @@ test('a message on an earlier generation is refused with -32010, 409 and ABORTED
   assert.equal(fresh.result.task.status.state, 'TASK_STATE_INPUT_REQUIRED', 'a new task ignores the condition');
 });
 
-test('a message on the generation of its task is accepted once; its retry is answered like the first try', async t => {
+test('a message for the current generation of its task is accepted once; its retry is answered like the first try', async t => {
   const rig = await openRig(t, { extensions });
   const { id, generation } = await waiting(rig);
   const params = answer(id, generation);
@@ -150,7 +150,7 @@ test('a message on the generation of its task is accepted once; its retry is ans
   assert.equal((await call(rig, 'send', answer(id, rig.relay.aggregate(id).generation))).error?.code, -32004);
 });
 
-test('two messages on one generation that two servers append before a relay reads them: one is accepted, one refused', async t => {
+test('if two servers append messages for the same generation before a relay reads them, one is accepted and one refused', async t => {
   const rig = await openRig(t, { extensions });
   const { id, generation } = await waiting(rig);
   const other = await rig.another();

@@ -70,7 +70,7 @@ export class EncodedSink extends ItemSink implements EventSink {
     this.#sse.end();
   }
 
-  /** A stream that ends looks whole to clients of most other protocols, so the connection breaks. */
+  /** A stream that ends looks complete to clients of most other protocols, so the connection is broken instead. */
   drain(): void {
     if (this.#encoder.resumes) this.#sse.end();
     else this.#sse.cut();

@@ -76,7 +76,10 @@ export function sendParams(message: Message, blocking = true): object {
   return dialect.encodeSend({ message, blocking });
 }
 
-/** A question of a task, by the turn that ended with it. Turns are counted as `ViewFold` counts them: a message to a working task begins none. */
+/**
+ * A question of a task, identified by the turn that ended with it. Turns are counted as in `ViewFold`: a message to a working task does not
+ * begin one.
+ */
 export type QuestionRef = { taskId: string; turn: number };
 
 /** `generation` is the task's newest one while the question was open. `message` contains the question. */

@@ -31,7 +31,7 @@ test('a message too large for the log does not claim its id: a shorter one may u
   assert.equal(claims.length, 1);
 });
 
-test('request metadata counts twice: the first fact of a task holds it twice', async t => {
+test('request metadata counts twice, because the first fact of a task contains it twice', async t => {
   const rig = await openRig(t, { memory: { recordBytesMax: RECORD_BYTES_MAX } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const params = (chars: number) => ({ ...sendParams(userMessage('x')), metadata: { a: 'x'.repeat(chars) } });

@@ -162,7 +162,7 @@ export class StreamReader {
 
   async cut(): Promise<void> {
     await this.#events.return?.();
-    // A reader that has not read anything has not locked the body. The body must be canceled, or it stays open.
+    // If a reader has not read anything, it has not locked the body. The body must then be canceled, or it stays open.
     if (!this.response.bodyUsed) await this.response.body?.cancel();
   }
 }

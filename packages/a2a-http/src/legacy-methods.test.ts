@@ -81,7 +81,7 @@ test('tasks/resubscribe: interrupted after any frame, the rest follows with the 
   assert.equal(ended.error?.code, -32004, 'S4-37 without a cursor, an ended task is refused');
 });
 
-test('without a cursor the task comes first: each artifact whole, then the state, then what follows [S3-31]', async t => {
+test('without a cursor the task comes first: each artifact whole, then the state, then later events [S3-31]', async t => {
   const rig = await openRig(t);
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {

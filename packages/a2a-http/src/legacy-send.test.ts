@@ -135,7 +135,7 @@ test('one id starts one task, even if it is retried concurrently, on another rep
   assert.deepEqual(turns, [1]);
 });
 
-test('a task begins although another request has just looked for it and found none', async t => {
+test('a task begins even if another request has just looked for it in vain', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const { facts, messageIds } = rig.log;

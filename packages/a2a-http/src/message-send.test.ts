@@ -60,7 +60,7 @@ test('a non-blocking send returns a working task, in every dialect that has the 
   }
 });
 
-test('a non-blocking send answers at once even if no relay takes the task, which later runs without clients [S1-3 S3-33]', async t => {
+test('a non-blocking send answers at once even if no relay takes the task; the task later runs without clients [S1-3 S3-33]', async t => {
   const rig = await openRig(t, { limits: { workingWaitMsMax: 30 } });
   const go = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
@@ -77,7 +77,7 @@ test('a non-blocking send answers at once even if no relay takes the task, which
   assert.equal(got.result.status.state, 'completed');
 });
 
-test('a blocking send ends at input-required, and the next message continues from there', async t => {
+test('a blocking send ends at input-required, and the next message continues the task', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async (taskId, aggregate) => {
     if (aggregate.turn === 2) return rig.relay.answer(taskId, ['ok']);
@@ -149,7 +149,7 @@ test('historyLength returns all, none, or the newest messages', async t => {
   assert.equal((await call(rig, 'get', { id, historyLength: 1000 })).result.history.length, 3);
 });
 
-test('one message id in one context starts one task, on any process and in any dialect; another context starts another [S1-9 S1-10]', async t => {
+test('a message id starts one task in its context, on any process and in any dialect, and another task in another context [S1-9 S1-10]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();
   const seen: string[] = [];
@@ -216,7 +216,7 @@ test('a message whose claimed task has ended without it is refused, and nothing 
   assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
 });
 
-test('a claim that lost to an expired claim is made again, so that a retry finds its task', async t => {
+test('a claim that conflicts with an expired one is made again, so that a retry finds its task', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const { messageIds } = rig.log;
@@ -509,7 +509,7 @@ test('a cancel of a task that ends first in another way is refused [S3-27]', asy
   assert.equal((await canceled).error?.code, -32002);
 });
 
-test('a cancel that no relay processes returns the task as it is, in time', async t => {
+test('a cancel that no relay processes returns the unchanged task in time', async t => {
   const rig = await openRig(t, { limits: { cancelWaitMsMax: 30 } });
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   rig.relay.running = false;

@@ -154,7 +154,7 @@ test('a stream ends at input-required, and the next message streams on the same 
 });
 
 for (const memory of ['with', 'without'] as const) {
-  test(`the retry of a further message streams the same as its first try, ${memory} memory for tasks`, async t => {
+  test(`the retry of a further message gets the same stream as the first try, ${memory} memory for tasks`, async t => {
     const rig = await openRig(t, memory === 'with' ? {} : { limits: { viewsBytesMax: 1, ringsBytesMax: 1 } });
     const { relay } = rig;
     const more = Promise.withResolvers<void>();
@@ -230,7 +230,7 @@ test('the retry of a further message streams its turn from a copy in the log, or
   assert.deepEqual(shape(frames), ['task input_required'], 'the message has expired');
 });
 
-test('without memory for tasks, the first event of a further message has none of the text that follows it', async t => {
+test('without memory for tasks, the first event for a further message does not contain text that follows it', async t => {
   const rig = await openRig(t, { limits: { viewsBytesMax: 1 } });
   const written = Promise.withResolvers<void>();
   rig.relay.onClient = async (taskId, { turn }) => {

@@ -36,7 +36,7 @@ test('the card has the public address if one is configured', async t => {
   assert.equal(http.url, 'https://agents.example/a2a');
 });
 
-test('a server that closes answers the next request of an open connection, as its last one, and closes once none is open', async t => {
+test('a server that is closing answers one last request on each open connection, and closes once none is open', async t => {
   const http = open(t, undefined, 60 * 60_000);
   await http.listen('127.0.0.1', 0);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

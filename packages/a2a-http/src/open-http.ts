@@ -30,8 +30,9 @@ export type OpenHttpOptions = Omit<A2AHttpOptions, 'cors' | 'guard'> & {
   /** Host names of a server without authentication. Absent: callers authenticate. */
   hosts?: RequestGuardOptions['hosts'] | undefined;
   /**
-   * How long `close` still answers requests on open connections, in milliseconds; the responses name themselves the last ones. A client whose connection
-   * is closed just as it sends a request cannot know whether the request was received, and must not send a message again. Absent: no time.
+   * How long `close` still answers requests on open connections, in milliseconds. Each response states that it is the last one on its
+   * connection. A client whose connection is closed just as it sends a request cannot know whether the request was received, and must not
+   * send a message again. Absent: no time.
    */
   lastRequestsMs?: number | undefined;
 };

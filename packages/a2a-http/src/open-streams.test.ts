@@ -66,7 +66,7 @@ test('connections up to the limit are accepted, one more is dropped without affe
   assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
 });
 
-test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]', async t => {
+test('however a stream or a wait ends, no slot, feed or listener remains [S0-37]', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a']);
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();
@@ -161,7 +161,7 @@ test('a client that reads nothing is cut at its bound, others get everything, an
   await rig.relay.openArtifact(taskId, 'l');
   const piece = 'x'.repeat(32 * 1024);
   let sent = 0;
-  // The kernel buffers some megabytes before the server has to hold any data.
+  // The kernel buffers some megabytes before the server has to keep any data.
   while (rig.open() === 2 && sent < 2_000) {
     await rig.relay.text(taskId, 'l', piece);
     await sleep(0);

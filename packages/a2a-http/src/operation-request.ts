@@ -41,7 +41,7 @@ export function operationRequest(
     },
     // The stream has already ended because its feed failed. The failure of its message arrives later, and closes it as well.
     isClientGone: () => response.destroyed && !response.writableEnded,
-    // The form that tools for real users of pages read, and what a person can quote.
+    // The form that monitoring tools for pages read, and that a person can quote.
     nameTrace: traceparent => void reply.header('server-timing', `traceparent;desc="${traceparent}"`),
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => {

@@ -117,7 +117,7 @@ test('task ids are separate per caller: two callers use one id, and each reads, 
   assert.deepEqual([again.error?.code, again.error?.data.taskId], [-32004, 'chosen'], 'errors name the id of the client');
 });
 
-test('a task id that another caller uses gets the same answer as an unused one [C-9]', async t => {
+test('a task id that another caller uses gets the same answer as an unused id [C-9]', async t => {
   const rig = await openRig(t, { authenticate, push: true });
   const inLog: string[] = [];
   rig.relay.onClient = taskId => {

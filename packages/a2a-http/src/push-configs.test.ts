@@ -40,7 +40,7 @@ function namedParams(dialect: DialectName, taskId: string, id?: string): JsonObj
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a configuration is returned without its secrets, and stored with them [S3-22 C-21]`, async t => {
+  test(`${dialect}: a configuration is stored with its secrets, and returned without them [S3-22 C-21]`, async t => {
     const { rig, id } = await openInputRequired(t);
     const set = await call(rig, 'createPush', setParams(dialect, id), { dialect, id: 'i', headers: version(dialect) });
     assert.equal(set.id, 'i');
@@ -395,7 +395,7 @@ test('an unreachable log is UNAVAILABLE, and a message whose webhook is not stor
   assert.equal(rig.relay.aggregate(id).generation, generationBefore);
 });
 
-test('a legacy client with a webhook, set before or with its message, is answered at once; without one it waits [S3-33]', async t => {
+test('a legacy client with a webhook, set before or with its message, is answered at once; a client without one waits [S3-33]', async t => {
   const rig = await openRig(t, { push: true });
   const go = Promise.withResolvers<void>();
   rig.relay.onClient = async taskId => {
@@ -450,7 +450,7 @@ test('each webhook has one count entry of its bytes for its owner; a replaced an
   assert.deepEqual(await counts(), []);
 });
 
-test('a webhook can be deleted and replaced while the user of NATS is that of an earlier version', async t => {
+test('a webhook can be deleted and replaced even with the NATS user of an earlier version', async t => {
   const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
   rig.log.pushConfigs.purge = async () => {
     throw new LogDenied('NATS does not permit user ingress to publish to $JS.API.STREAM.PURGE');

@@ -53,7 +53,7 @@ test('one caller has at most its share of the streams; further ones get 429, and
   assert.equal(rig.totals.requestsRefused, 3);
 });
 
-test('the tenant and the hashed caller of requests and refusals are in metrics, so that the one who gets 429 is known', async t => {
+test('metrics contain the tenant and the hashed caller of requests and refusals, so that it is known who gets 429', async t => {
   const telemetry = await startTelemetry({ service: 'ingress', instance: 'ingress-1', version: '0', env: {} });
   t.after(() => telemetry.shutdown());
   const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 2 }, { metrics: telemetry.metrics });
@@ -83,7 +83,7 @@ test('a caller that has used up its streams can still cancel, and send without w
   assert.equal(canceled.result.status.state, 'TASK_STATE_CANCELED');
 });
 
-test('neither a caller nor a tenant can take all streams, whatever the settings', async t => {
+test('neither a caller nor a tenant can take all streams with any settings', async t => {
   const rig = await openLimited(t, { streamsMax: 5, ownerStreamsMax: 100, tenantLimitFactor: 100 });
   const owners = [caller('a', 't'), caller('b', 't')];
   const ids = [await begun(rig, owners[0]!), await begun(rig, owners[1]!)];
@@ -92,7 +92,7 @@ test('neither a caller nor a tenant can take all streams, whatever the settings'
   await (await open(rig, 'subscribe', { id: await begun(rig, BERT) }, { headers: BERT })).take(1);
 });
 
-test('without authentication all callers count as one, which may take all streams', async t => {
+test('without authentication all callers count as one caller, which may take all streams', async t => {
   const rig = await openRig(t, { limits: { streamsMax: 2 } });
   const { result } = await call(rig, 'send', later());
   for (let n = 1; n <= 2; n += 1) await (await open(rig, 'subscribe', { id: result.task.id })).take(1);
@@ -136,7 +136,7 @@ test('open tasks are counted over all processes: one more gets 429, unless it co
   await until(async () => (await post(rig, 'send', later(), { headers: ANNA })).status === 200);
 });
 
-test('a refused message that is sent again with its id does not get past the bound', async t => {
+test('a refused message does not get past the bound when it is sent again with its id', async t => {
   const rig = await openLimited(t, { ownerOpenTasksMax: 1 });
   await begun(rig, ANNA);
   const params = later('x', { contextId: 'c' });
@@ -251,7 +251,7 @@ test("bytes of webhooks are bounded for a caller and its tenant, over all proces
   assert.equal((await set(rig, otto, his, 'a')).status, 200);
 });
 
-test('a message that a limit refuses claims no message id, so that no caller removes the ids of others', async t => {
+test('a message refused by a limit does not claim its id, so that no caller can push out the ids of others', async t => {
   const limits = { ownerOpenTasksMax: 2, ownerPushConfigsMax: 1 };
   const rig = await openRig(t, { authenticate, limits, push: true, memory: { tenantItemsMax: 1 } });
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');

@@ -3,7 +3,7 @@ export const EXPORT_READ_BYTES_MIN = 1024 * 1024;
 
 /**
  * Measures the time that a client takes to read, without the time in which it waits for the log. The kernel buffers megabytes for a
- * connection, so reads are noticed in lumps: a deadline for each line would cut an honest client.
+ * connection, so reads are noticed only in large steps, and a deadline for each line would cut an honest client.
  */
 export class ReadingTime {
   readonly #msMax: number;

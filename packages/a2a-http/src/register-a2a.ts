@@ -36,8 +36,8 @@ export type A2AHttpOptions = {
 };
 
 /**
- * How long busy connections may stay open after the server began to close. Longer than streams need to end, and longer than a read waits
- * for the log.
+ * How long busy connections may stay open after the server has begun to close: longer than streams need to end, and longer than a read
+ * waits for the log.
  */
 export const CLOSE_MS_MAX = 6_000;
 
@@ -89,7 +89,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     setTimeout(() => app.server.closeAllConnections(), CLOSE_MS_MAX).unref();
   });
   app.addHook('onClose', async () => server.close());
-  // Runs before the body is read: otherwise the framework would report the body's faults first, in its own words.
+  // Runs before the body is read. Otherwise the framework would report faults of the body first, with its own errors.
   app.addHook('onRequest', async (request, reply) =>
     request.is404 ? answerUnknownPath(request, reply, { cors, consoleUrl }) : undefined,
   );

@@ -32,7 +32,7 @@ export class RefusedRequest extends Error {
 /** RFC 9110 15.5.20. */
 const MISDIRECTED_STATUS = 421;
 
-/** Methods without effect: a page of another origin could not read the response anyway. */
+/** Methods without effects, because a page of another origin could not read the response anyway. */
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
 /** Media types that need a preflight when a page of another origin sends them. */
@@ -57,8 +57,8 @@ export function guardHosts(app: FastifyInstance, { hosts }: RequestGuardOptions)
 export const UNKNOWN_CALLER_BODY_BYTES_MAX = 16 * 1024;
 
 /**
- * Identifies the caller of a larger body before it is read, and counts its bytes: otherwise requests without credentials, or beyond the limits of their
- * caller, could keep the process busy with parsing.
+ * Identifies the caller of a larger body before it is read, and counts its bytes. Otherwise requests without credentials, or beyond their
+ * caller's limits, could keep the process busy with parsing.
  */
 export function guardBodies(scope: FastifyInstance, server: Pick<A2AServer, 'authenticate' | 'quotas'>): void {
   scope.addHook('onRequest', async request => {

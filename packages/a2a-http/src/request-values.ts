@@ -11,7 +11,7 @@ import {
 } from '@hopline/a2a';
 import type { FastifyRequest } from 'fastify';
 
-/** Parses a JSON body. Throws INVALID_PARAMS for one that nests too deep for code that walks it. */
+/** Parses a JSON body. Throws INVALID_PARAMS if it nests too deeply for code that walks it. */
 export function jsonOf(body: unknown): unknown {
   const value = jsonOfAnyDepth(body);
   if (isDeeperThan(value, JSON_DEPTH_MAX))

@@ -70,7 +70,7 @@ for (const [name, read] of Object.entries(READS)) {
   });
 }
 
-test('concurrent reads are answered only as far as the budget has room', { timeout: 120_000 }, async t => {
+test('concurrent reads are answered only as far as the budget allows', { timeout: 120_000 }, async t => {
   const { unlimited, taskId, limitedTo } = await openTask(t);
   const size = (await (await post(unlimited, 'get', { id: taskId }, { headers: ANNA })).arrayBuffer()).byteLength;
   let callers = 0;

@@ -66,7 +66,7 @@ test('a request sent byte by byte is cut at its deadline in any part, without de
   assert.deepEqual(rig.lines, []);
 });
 
-test('a refusal is sent after the whole body has arrived, so that a client that is still writing reads the response', async t => {
+test('a refusal is sent only after the whole body has arrived, because a client that is still writing would not read it', async t => {
   const rig = await openRig(t);
   const length = 5 * MIB;
   for (const [status, head] of [

@@ -61,7 +61,7 @@ async function requestOfStream(t: TestContext): Promise<IncomingMessage> {
   return opened.promise;
 }
 
-test('an open stream holds no header of its request', async t => {
+test('an open stream does not keep the headers of its request', async t => {
   const { headers, rawHeaders } = await requestOfStream(t);
   assert.deepEqual([headers, rawHeaders], [{}, []]);
 });

@@ -36,7 +36,7 @@ export type Framing = {
 
 /**
  * The JSON text after `"result":` in a frame, encoded once per dialect: only the request id differs between viewers. Each form of frames
- * with generations has encoders of its own, so other viewers do not pay for them.
+ * with generations has encoders of its own, so that other viewers do not pay for it.
  */
 const encoders = new Map<GenerationForm | undefined, Map<Dialect, EventEncoder<string>>>();
 
@@ -93,7 +93,7 @@ type SseSinkOptions = {
  * `response.write` (four parts and a callback for each chunk) would cost a third of their CPU.
  */
 export class SseSink implements EventSink {
-  /** Kept only until the stream is open, because the reply holds the request with its body. */
+  /** Kept only until the stream is open, because the reply keeps the request and its body in memory. */
   #reply: FastifyReply | undefined;
   readonly #response: ServerResponse;
   /** Whether chunks are written directly to the socket instead of with `response.write`. */
@@ -163,7 +163,7 @@ export class SseSink implements EventSink {
       this.#response.write(comment);
       this.#written += comment.length;
     }
-    // Idle streams are many and long: they hold neither the headers of a browser nor a caller's credentials.
+    // Idle streams are numerous and long, so they keep neither the headers of a browser nor a caller's credentials.
     reply.request.raw.rawHeaders = [];
     reply.request.raw.headers = {};
     this.#reply = undefined;

@@ -12,7 +12,10 @@ export const EVENT_AUDIT_PATH = '/tasks/{taskId}/audit/{cursor}';
  * the other, because they must not block others.
  */
 const AUDITS_AT_ONCE_MAX = 2;
-/** Audits of a tenant, or of a caller without one, that run or wait; further ones get 429. The page of a task requests two, that of a comparison four. */
+/**
+ * Maximum number of audits of a tenant, or of a caller without one, that run or wait; further ones get 429. The page of a task requests
+ * two, that of a comparison four.
+ */
 export const PARTY_AUDITS_MAX = 8;
 
 /** Counts bytes that an audit has read from the log. */

@@ -11,8 +11,9 @@ import { sendRestError } from './rest/rest-binding.ts';
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
 /**
- * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller and all callers of its tenant may run one of them,
- * and get 429 for a second one, because they must not block others. Without authentication all clients are one caller and may use every place.
+ * Exports that run at the same time in this process; further ones get 503 with Retry-After. All callers of a tenant together may run one of
+ * them, and get 429 for a second one, because they must not block others. Without authentication all clients are one caller, which may use
+ * every place.
  */
 export const EXPORTS_AT_ONCE_MAX = 2;
 

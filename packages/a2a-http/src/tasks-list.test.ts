@@ -141,7 +141,7 @@ test('when the index lags, a page has the states and the order of the log', asyn
   assert.deepEqual(idsOf(await list(await rig.another())), ids, 'the newest status first');
 });
 
-test('a task whose only status is that of its first fact is listed even if the index does not have the fact', async t => {
+test('a task whose only status comes from its first fact is listed even if the index lacks that fact', async t => {
   const rig = await openRig(t);
   stopIndex(rig);
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
@@ -323,7 +323,7 @@ test('a server lists only the tasks of its role', async t => {
   assert.deepEqual([idsOf(await list(rig)), idsOf(await list(agent))], [[id], []]);
 });
 
-test('limits hold at their edges, and invalid members are named', async t => {
+test('limits apply exactly at their edges, and invalid members are named', async t => {
   const rig = await openRig(t);
   assert.equal((await list(rig, { pageSize: 100 })).pageSize, 100);
   const refused = [
@@ -374,7 +374,7 @@ test('an unreadable index is UNAVAILABLE until it can be read', async t => {
   }
 });
 
-test('a list by text ignores case, and finds questions and answers of its caller only', async t => {
+test('a list by text ignores case, and finds only questions and answers of its caller', async t => {
   const rig = await openRig(t);
   const ids: string[] = [];
   for (const question of ['Where is the STATION?', 'a joke', 'the next station']) {
@@ -418,7 +418,7 @@ function countRecords({ log }: Rig): () => number {
   return () => reads;
 }
 
-test('a list by agent finds tasks in which it worked and those that name it, on any process', async t => {
+test('a list by agent finds the tasks that it worked in and the tasks that name it, on any process', async t => {
   const rig = await openRig(t);
   const ids: string[] = [];
   for (const [sourceAgent, named] of [
@@ -450,7 +450,7 @@ test('a list by agent finds tasks in which it worked and those that name it, on 
   }
 });
 
-test('a list by agent reads no task whose row names its agents, and a bounded number of those whose row does not', async t => {
+test('a list by agent reads no task if its row names the agents, and only a bounded number of other tasks', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = async taskId => {
     await rig.relay.publish(taskId, { kind: 'open', lane: 'l', artifact: { name: 'a', metadata: { sourceAgent: 'guide' } } });
@@ -510,7 +510,7 @@ test('a list by duration finds ended tasks that took at least that long, without
       assert.match(refused, new RegExp(`params\\.${Object.keys(params)[0]}`));
 });
 
-test('the duration of a task in progress grows, and that of a task that waits for input does not', async t => {
+test('the duration grows while a task is in progress, and does not grow while it waits for input', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
   const { id } = (await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }))).result.task;

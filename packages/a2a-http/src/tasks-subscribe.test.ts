@@ -83,7 +83,7 @@ test('with a cursor: exactly what follows it, no snapshot, live and after the en
   }
 });
 
-test('the cursor in the header wins over the one in the URL, which an EventSource repeats unchanged when it reconnects', async t => {
+test('the cursor in the header takes precedence over the one in the URL, which an EventSource repeats unchanged when it reconnects', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a', 'b']);
   await rig.relay.end(taskId);
@@ -181,7 +181,7 @@ test('a client that is interrupted after any frame and resumes elsewhere with it
   assert.equal(fold(whole).textOf('streaming_result'), tokens.join(''));
 });
 
-test('a live stream interrupted anywhere shows each frame once, whatever is published before the reconnect', async t => {
+test('a live stream interrupted anywhere shows each frame once, whatever is published until the reconnect', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 4 }, memory: { follow: { tailCheckMs: 20 } } });
   const servers = [rig, await rig.another(), await rig.another()];
   const text = Array.from({ length: 60 }, (_, n) => `${n} `);

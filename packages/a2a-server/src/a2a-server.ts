@@ -58,7 +58,7 @@ export type ServerRequest = {
   binding: Binding;
   dialect: Dialect;
   /**
-   * True for a method that 0.3 and the legacy form share, in a request that names no version: the task then selects the dialect
+   * True for a method that 0.3 and the legacy form share, in a request that names no version. The task then determines the dialect
    * (`dialectFor`).
    */
   ambiguous?: boolean;
@@ -67,7 +67,7 @@ export type ServerRequest = {
   bytes: number;
   /** Lower-case names: cursor, trace context, credentials. */
   headers: RequestHeaders;
-  /** A cursor sent outside the headers. A `last-event-id` header takes precedence. */
+  /** A cursor sent outside of the headers. A `last-event-id` header takes precedence. */
   cursor?: string | undefined;
   /**
    * The client connects again after the end of a stream. If it has every event of a task that has ended, it gets the answer `null` instead of an empty
@@ -76,13 +76,13 @@ export type ServerRequest = {
   reconnects?: boolean;
   /** Aborts when the response ends or its client disconnects. Created when first read, because few streams need it. */
   readonly closed: AbortSignal;
-  /** The client has disconnected before the response ended. */
+  /** The client disconnected before the response ended. */
   isClientGone(): boolean;
   /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
   /** Names the trace of the request in the response. Called first, and only with a `traceparent`. */
   nameTrace?(traceparent: string): void;
-  /** The bytes of the response, for an operation that is not answered by a stream. */
+  /** The bytes of the response, for an operation whose answer is not a stream. */
   encode(answer: OperationAnswer): Buffer;
   /** Turns the response into a stream of events. `extensions`: URIs of the active extensions. */
   openSink(dialect: Dialect, extensions: readonly string[]): EventSink;
@@ -95,7 +95,7 @@ export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'pa
   /** The owner whose tasks the operation can see; all others are hidden. */
   caller: Owner;
   hop: Hop;
-  /** The task of the request once it is known, for the log line of a failure. */
+  /** The task of the request, once known, for the log line of a failure. */
   taskId?: string;
   /** Epoch milliseconds. */
   receivedAt: number;

@@ -11,7 +11,9 @@ export type Authenticate = (request: { headers: RequestHeaders; tenant: string |
 
 const ANONYMOUS: Owner = {};
 
-/** With authentication off, all callers are the same and no tenant exists, because the card names none ([A2A 1.0] 8.3.2). */
+/**
+ * With authentication off, all callers count as the same caller, and there are no tenants, because the card names none ([A2A 1.0] 8.3.2).
+ */
 export const anonymous: Authenticate = async ({ tenant }) => {
   if (tenant !== undefined) throw new A2AError('TASK_NOT_FOUND', { detail: 'unknown tenant' });
   return ANONYMOUS;

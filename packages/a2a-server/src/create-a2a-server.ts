@@ -12,8 +12,8 @@ import { TaskLists } from './task-lists.ts';
 export type A2AServerOptions = {
   log: Log;
   /**
-   * The role that handles the tasks created here, and whose tasks are visible here: `supervisor`, or `agent.<name>` for an
-   * agent that clients call directly.
+   * The role that handles the tasks created here: `supervisor`, or `agent.<name>` for an agent that clients call directly. Only tasks of
+   * this role are visible here.
    */
   role: Role;
   profile: ProfileName;

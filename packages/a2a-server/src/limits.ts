@@ -26,8 +26,8 @@ export type Limits = {
   /** Push configurations of one caller over all processes, including those of ended tasks until retention removes them. */
   ownerPushConfigsMax: number;
   /**
-   * Bytes of these configurations. A quarter of the bucket by default for a tenant: its bytes are shared, and when it is full, the webhooks of every
-   * caller are refused.
+   * Bytes of these configurations. By default a tenant may use a quarter of the bucket: its bytes are shared, and when it is full, the
+   * webhooks of every caller are refused.
    */
   ownerPushConfigBytesMax: number;
   /** Multiple of the limits of one owner that all callers of a tenant together may use. */
@@ -38,8 +38,8 @@ export type Limits = {
    */
   tenantStoredShare: number;
   /**
-   * Bytes buffered for one slow client. Beyond that its connection is closed, and it resumes with its cursor. Below 128 KiB
-   * healthy clients are cut too: Node alone buffers up to 64 KiB.
+   * Bytes buffered for one slow client. Beyond that its connection is closed, and it resumes with its cursor. Below 128 KiB even healthy
+   * clients would be cut, because Node itself buffers up to 64 KiB.
    */
   viewerBufferBytesMax: number;
   /**
@@ -47,15 +47,18 @@ export type Limits = {
    */
   viewerStallMsMax: number;
   /**
-   * A client that takes longer than this to read EXPORT_READ_BYTES_MIN of an export is disconnected: it holds one of few places. Time spent
-   * reading the log does not count.
+   * A client that takes longer than this to read EXPORT_READ_BYTES_MIN of an export is disconnected, because the number of exports at once
+   * is small. Time spent reading the log does not count.
    */
   exportReadMsMax: number;
   /** Interval of the comment that keeps idle streams open through proxies. */
   heartbeatMs: number;
   /** After this long a blocking send returns the task as it is. */
   blockingWaitMsMax: number;
-  /** After this long a get with `currentGeneration` returns the task as it is. Below 30 s, at which clients and proxies cut requests. */
+  /**
+   * After this long a get with `currentGeneration` returns the task as it is. It is below 30 s, after which clients and proxies cut
+   * requests.
+   */
   longPollMsMax: number;
   /** Newest entries of a task's timeline in one response (draft 1.1). */
   timelineEntriesMax: number;
@@ -67,15 +70,16 @@ export type Limits = {
   workingWaitMsMax: number;
   /** After this long a cancel returns the task as it is. */
   cancelWaitMsMax: number;
-  /** How long a read waits until this process has folded what the log already holds. */
+  /** How long a read waits until this process has folded everything that was in the log when the read began. */
   freshMsMax: number;
   /**
-   * Time for the relay to fold the inputs of lost records again. Viewers wait that long, because until then the task is older than the events
-   * that they have received. A relay notices a loss at its next append to the task, or within 5 s; but a server that lost its power may have been
-   * the leader, and nothing is stored before others have elected one, after 4 to 9 s, and requests without an answer are sent again.
+   * Time for the relay to fold the inputs of lost records again. Viewers wait that long, because until then the task is older than the
+   * events that they have received. A relay notices a loss at its next append to the task, or within 5 s. But the server that lost power
+   * may have been the leader: then nothing is stored before the others have elected another one, after 4 to 9 s, and requests without an
+   * answer have been sent again.
    */
   refoldMsMax: number;
-  /** How long a feed without viewers stays open for a client that reconnects, and how long that of an ended task is used. */
+  /** How long a feed without viewers stays open for a client that reconnects, and how long the feed of an ended task is used. */
   feedLingerMs: number;
   /** Feeds kept without viewers; the oldest is closed first. */
   idleFeedsMax: number;
@@ -90,8 +94,8 @@ export type Limits = {
    */
   viewsBytesMax: number;
   /**
-   * Bytes of the artifacts of one task in an answer: a larger task is refused, because it passes through the memory of this process and of the
-   * client as a whole. As much as the clients of Hopline read.
+   * Bytes of the artifacts of one task in an answer: a larger task is refused, because it passes through the memory of this process and of
+   * the client as a whole. The clients of Hopline read as much.
    */
   answerBytesMax: number;
   /**
@@ -100,8 +104,9 @@ export type Limits = {
    */
   snapshotBytesMax: number;
   /**
-   * Ended tasks of a caller that one page of ListTasks looks at beyond the newest of each shard, 300 to 500 bytes each. A page whose
-   * filter matches fewer ends there, with a token that continues. */
+   * Number of a caller's ended tasks, 300 to 500 bytes each, that one page of ListTasks examines beyond the newest of each shard. If the
+   * filter has not matched enough of them, the page ends there with a token to continue.
+   */
   listedTasksPerPageMax: number;
   /**
    * Number of a caller's open tasks whose state a list reads from the log: those with the newest status. For other tasks it shows the

@@ -136,8 +136,8 @@ function contextOf(server: A2AServer, request: ServerRequest, accepted: Accepted
 }
 
 /**
- * Only 1.0 has tenants; an empty one and null mean none. Throws INVALID_PARAMS for other types: ignoring them would run the
- * request outside its tenant.
+ * Only 1.0 has tenants; an empty string and null mean no tenant. Throws INVALID_PARAMS for other types, because ignoring them would run the
+ * request outside of its tenant.
  */
 function tenantOf({ dialect, params }: ServerRequest): string | undefined {
   const { tenant = null } = (params ?? {}) as { tenant?: unknown };

@@ -110,7 +110,7 @@ function openHeld(readyMsMax: number) {
   return { tasks, held, index: new TaskIndex({ tasks, role: 'supervisor', entriesMax: 10, readyMsMax, onLost }) };
 }
 
-test('ready waits for the newest write and not for later ones', async t => {
+test('ready waits for the newest write, but not for later ones', async t => {
   const { tasks, held, index } = openHeld(5_000);
   t.after(() => index.close());
   await index.ready();

@@ -21,7 +21,7 @@ const ENTRIES_MAX_DEFAULT = 100_000;
 type TaskIndexOptions = {
   tasks: KeyValue<TaskIndexEntry>;
   role: Role;
-  /** Most tasks in memory, about 300 bytes each; default 100,000. The task with the oldest status is dropped first. */
+  /** Maximum number of tasks in memory, about 300 bytes each; default 100,000. The task with the oldest status is dropped first. */
   entriesMax?: number;
   /** How long a read waits until the current content of the bucket has been read. */
   readyMsMax: number;
@@ -29,16 +29,16 @@ type TaskIndexOptions = {
 };
 
 /**
- * The tasks of one role, ordered by the time of their status, from the log's task index. A list finds its page here and reads only that page from the
- * log. Needed only while relays of an earlier version run (`TaskLists`). The bucket is followed from the first list on, because most processes serve
- * none. Bounded: only the newest `entriesMax` tasks are listed.
+ * The tasks of one role, ordered by the time of their status, from the log's task index. A list finds its page here and reads only that
+ * page from the log. Needed only while relays of an earlier version run (`TaskLists`). The bucket is followed from the first list request
+ * on, because most processes serve none. Only the newest `entriesMax` tasks are listed.
  */
 export class TaskIndex {
   readonly #options: TaskIndexOptions;
   readonly #closing = new AbortController();
   readonly #complete = Promise.withResolvers<void>();
   readonly #known = new Map<string, IndexedTask>();
-  /** Oldest first, because nearly every change is the newest one and goes to the end. */
+  /** Oldest first, because nearly every change is the newest one and is added at the end. */
   #ordered: IndexedTask[] = [];
   #following = false;
   /** Every write of the bucket up to this revision has been read. */
@@ -123,7 +123,7 @@ export class TaskIndex {
     this.#closing.abort();
   }
 
-  /** `revision`: the bucket's revision before the call. The first read covers it. */
+  /** `revision`: the bucket's revision before the call. The first read covers all writes up to it. */
   #follow(revision: number): void {
     this.#following = true;
     const following = followBucket(this.#options.tasks, this.#closing.signal, {
@@ -141,7 +141,7 @@ export class TaskIndex {
       },
       lost: error => this.#options.onLost(error),
     });
-    // After a loss, following resumes by itself; reads that wait for it time out.
+    // After the watch is lost, following resumes by itself; reads that wait for it time out.
     following.catch(() => {});
   }
 

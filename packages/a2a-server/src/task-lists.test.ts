@@ -41,7 +41,7 @@ const entry = (more: Partial<TaskIndexEntry> = {}): TaskIndexEntry => ({
 const STATES: TaskState[] = ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED'];
 const ended = (n: number, at = n): EndedTask => [`t${n}`, `c${n % 3}`, STATES[n % 2]!, at, 3, 0];
 
-/** Stores ended tasks in the lists of `shards` shards by turns, in the order given. */
+/** Stores ended tasks in the lists of `shards` shards in turn, in the given order. */
 async function store(log: MemoryLog, shards: number, tasks: readonly EndedTask[]): Promise<void> {
   for (let shard = 0; shard < shards; shard += 1) {
     const prefix = listPrefixOf('x', entry(), Layouts.one(1)).replace(/00$/, `0${shard}`);
@@ -69,7 +69,7 @@ async function pages(lists: TaskLists, matches: (task: IndexedTask) => boolean, 
   }
 }
 
-test('tasks come newest end first over lists, pages and entries, each once, whatever the filter and the size of a page', async () => {
+test('over lists, pages and entries, tasks come once each, newest end first, whatever the filter and the size of a page', async () => {
   const log = createMemoryLog();
   const tasks = Array.from({ length: 1_500 }, (_, n) => ended(n, 10_000 + ((n * 7_919) % 1_000)));
   await store(log, 3, tasks);
@@ -108,7 +108,7 @@ test('tasks come newest end first over lists, pages and entries, each once, what
   );
 });
 
-test('tasks in pages that were not read come before older tasks of another list', async () => {
+test('tasks in unread pages come before older tasks of another list', async () => {
   const log = createMemoryLog();
   const tasks = Array.from({ length: 3 * ENDED_NEWEST_MAX }, (_, n) => ended(n, n % 2 === 0 ? n : 100_000 + n));
   await store(log, 2, tasks);
@@ -179,7 +179,7 @@ test('the total counts tasks in pages that were not read, and is absent once the
   assert.equal(await totalWith(tasks.length), 1, 'all of the page are gone');
 });
 
-test('the total is absent once a list may have left out its oldest page, and present after retention removed some', async () => {
+test('the total is absent once a list may have dropped its oldest page, but present after retention has removed some tasks', async () => {
   const log = createMemoryLog();
   const prefix = listPrefixOf('x', entry(), log.layouts);
   const page = (n: number): EndedPageRange => ({ n, tasks: 192, from: n, to: n, seqFrom: 0, seqTo: 0 });

@@ -24,11 +24,11 @@ import { comparePositions, type IndexedTask, type IndexPosition, TaskIndex } fro
 
 /** How long the leases of the relays count as current. */
 const LEASES_MS = 2_000;
-/** Tasks that this process has seen and that the lists may not show yet. The newest stay. */
+/** Number of tasks that this process has seen and that the lists may not show yet. The newest ones are kept. */
 const NOTED_MAX = 1_000;
 /**
- * Number of pages in the first read, or one page of each list of the caller if there are more lists: the pages of all shards overlap in
- * time. Each further read takes twice as many.
+ * Number of pages in the first read. If the caller has more lists than that, one page of each list is read, because the pages of all shards
+ * overlap in time. Each further read takes twice as many.
  */
 const PAGES_AT_FIRST = 16;
 const PAGES_AT_ONCE_MAX = 512;
@@ -45,13 +45,14 @@ type Entry = Omit<TaskIndexEntry, 'startSeq'>;
 type UnreadPage = EndedPageRange & { key: string };
 
 /**
- * The tasks of one role by owner. Each list reads what its caller owns, so this process holds nothing that grows with the stored tasks. While a
- * relay of an earlier version owns a shard, the lists lack its tasks: until then the index by task id is followed, as that version did.
+ * The tasks of one role by owner. Each list request reads only the caller's tasks, so this process keeps nothing that grows with the number
+ * of stored tasks. While a relay of an earlier version owns a shard, the lists lack its tasks. In that time the index by task id is
+ * followed, as in that version.
  */
 export class TaskLists {
   readonly #options: TaskListsOptions;
   readonly #noted = new BoundedMap<string, IndexedTask>(NOTED_MAX);
-  /** Tasks that the log has removed since are noticed when they are read. */
+  /** Tasks that the log has since removed are noticed when they are read. */
   readonly #extent: RecentExtent;
   #areListed: { value: boolean; readAtMs: number } | undefined;
   #byId: TaskIndex | undefined;
@@ -94,7 +95,7 @@ export class TaskLists {
     }
   }
 
-  /** The task is gone: what this process has seen of it no longer counts. */
+  /** The task is gone, so what this process has seen of it no longer counts. */
   forget(taskId: string): void {
     this.#noted.delete(taskId);
   }
@@ -103,7 +104,10 @@ export class TaskLists {
     this.#byId?.close();
   }
 
-  /** Whether each shard has an owner that writes the lists. A shard without a lease has no tasks yet, and all owners of later layouts write them. */
+  /**
+   * Whether each shard has an owner that writes the lists. A shard without a lease has no tasks yet, and in later layouts every owner
+   * writes them.
+   */
   async #checkListed(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#areListed !== undefined && nowMs - this.#areListed.readAtMs < LEASES_MS) return this.#areListed.value;
@@ -128,7 +132,9 @@ export class TaskLists {
   }
 }
 
-/** The tasks of one caller during one request: the open and the newest ended ones, and pages of older ones that are read when needed. */
+/**
+ * The tasks of one caller during one request: the open tasks, the newest ended tasks, and pages of older tasks that are read when needed.
+ */
 export class OwnedTasks {
   /** Newest record of each task that this request has read, by task id; absent for a task without records. */
   readonly records = new Map<string, StoredFacts>();
@@ -139,7 +145,9 @@ export class OwnedTasks {
   readonly #tasks = new Map<string, IndexedTask>();
   /** Newest end first. */
   #unread: UnreadPage[] = [];
-  /** False if the log has removed some tasks of a page that was not read, or a list may have left out its oldest page (ENDED_PAGES_MAX). */
+  /**
+   * False if the log has removed some tasks of a page that was not read, or if a list may have dropped its oldest page (ENDED_PAGES_MAX).
+   */
   #isTotalKnown = true;
   #pagesAtOnce = PAGES_AT_FIRST;
   #listsWithPages = 0;
@@ -163,7 +171,7 @@ export class OwnedTasks {
     this.#tasks.delete(taskId);
   }
 
-  /** Reads the newest records of tasks, except those read before, all in one request. Throws UNAVAILABLE. */
+  /** Reads the newest records of tasks, except those that were read before, all in one request. Throws UNAVAILABLE. */
   async readRecords(tasks: readonly IndexedTask[]): Promise<void> {
     const unread = new Set<string>();
     for (const { taskId } of tasks) if (!this.#recordsRead.has(taskId)) unread.add(taskId);
@@ -176,7 +184,7 @@ export class OwnedTasks {
   }
 
   addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0, listed }: TaskIndexEntry): void {
-    // The records of an open task are copied forward, so its entry may name one that is gone.
+    // The records of an open task are copied forward, so its entry may name a record that is gone.
     if (!isTerminal(state) || !isRemoved(seq, this.#extent.of(taskId)))
       this.note({ taskId, contextId, state, at, generation, owner, ...(listed && { listed }) });
   }
@@ -214,8 +222,9 @@ export class OwnedTasks {
   }
 
   /**
-   * Matching tasks after a position, newest status first: at least `count` of them, if there are that many. Reads pages until it has enough, at most
-   * `tasksMax` of their tasks. `unreadTo`: time of the newest end in a page that was not read; all tasks after it are among those returned.
+   * Matching tasks after a position, newest status first: at least `count` of them, if there are that many. Reads pages until it has
+   * enough, at most `tasksMax` of their tasks. `unreadTo`: time of the newest end in a page that was not read. All tasks after it are among
+   * those returned.
    */
   async select(
     matches: (task: IndexedTask) => boolean,
@@ -243,7 +252,7 @@ export class OwnedTasks {
       this.addEnded(parseListKey(key).prefix, value.ended, []);
     }
     this.#unread = this.#unread.filter(({ key }) => !keys.has(key));
-    // Removed pages count as read, so that a list always ends.
+    // Removed pages count as read, so that a list always comes to an end.
     return Math.max(tasks, 1);
   }
 }

@@ -8,7 +8,7 @@ import { StoredScenario } from '@hopline/task/test-kit';
 export class TinyRelay {
   readonly #log: MemoryLog;
   readonly #tasks = new Map<string, StoredScenario>();
-  /** Called when a client's message or cancel has been accepted. */
+  /** Called when a message or cancel of a client has been accepted. */
   onClient: (taskId: string, aggregate: TaskAggregate) => Promise<void> | void = () => {};
   /** While false, inputs wait in the log. */
   running = true;

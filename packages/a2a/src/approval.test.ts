@@ -48,7 +48,7 @@ test('every dialect passes the question and the response unchanged', () => {
   }
 });
 
-test('a response is recognized without its request, and a call under the ids that supervisors prefix to its own', () => {
+test('a response is recognized without its request, and a call even with the prefixes that supervisors add to its id', () => {
   const refused = { callId: 'c1', approved: false, reason: 'no' };
   assert.deepEqual(approvalResponseOf({ parts: [{ text: 'no' }, approvalResponsePart(refused)] }), refused);
   for (const approvalResponse of [true, { callId: 'c1' }, { approved: true }])
@@ -57,7 +57,7 @@ test('a response is recognized without its request, and a call under the ids tha
   assert.deepEqual(shown, [true, true, true, false, false]);
 });
 
-test('a response decides about the call that it names', () => {
+test('a response decides only the call that it names', () => {
   const read = (...parts: Part[]) => readApprovalResponse(parts, REQUEST);
   assert.deepEqual(read(approvalResponsePart({ callId: 'c1', approved: true })), { approved: true });
   assert.deepEqual(read(approvalResponsePart({ callId: 'c1', approved: false, reason: 'Too late.' })), {
@@ -69,8 +69,8 @@ test('a response decides about the call that it names', () => {
   assert.deepEqual(read(other, approvalResponsePart({ callId: 'c1', approved: true })), { approved: true });
 });
 
-test('a response that does not fit refuses the call and gives the reason', () => {
-  const other = { approved: false, reason: 'The response names another call than c1, the one that waits.' };
+test('a response that does not fit refuses the call, with a reason', () => {
+  const other = { approved: false, reason: 'The response names a different call; c1 is waiting.' };
   assert.deepEqual(readApprovalResponse([approvalResponsePart({ callId: 'c0', approved: true })], REQUEST), other);
   assert.deepEqual(readApprovalResponse([{ text: 'yes' }, { data: { approvalResponse: true } }], REQUEST), other);
   for (const approved of ['true', 1, null, undefined])
@@ -82,7 +82,7 @@ test('a response that does not fit refuses the call and gives the reason', () =>
   assert.deepEqual(readApprovalResponse(both, REQUEST), { approved: false });
 });
 
-test('only five texts approve, without case and final punctuation', () => {
+test('only five texts approve; case and final punctuation are ignored', () => {
   const read = (text: string) => readApprovalResponse([{ text }], REQUEST);
   for (const text of ['yes', 'Y', ' OK. ', 'Approve', 'approved!']) assert.deepEqual(read(text), { approved: true }, text);
   for (const text of ['no', 'yes, but only 10 EUR', 'yes?', 'not ok', 'okay'])

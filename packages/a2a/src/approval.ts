@@ -4,18 +4,21 @@ import type { Message, Part } from './types.ts';
 /** A call that an agent asks a person to approve. It travels as a data part in the message of an `input-required` status. */
 export type ApprovalRequest = { callId: string; tool: string; arguments: JsonObject };
 
-/** Whether the call runs. `reason`: why not, in the words of the person, or why the answer does not count as an approval. */
+/** Whether the call runs. `reason`: why not, in that person's words, or why the answer does not count as an approval. */
 export type ApprovalDecision = { approved: boolean; reason?: string };
 
 /**
- * A decision as clients send it, with the call that it decides about. It has no arguments, because the call runs with those of the request.
+ * A decision as clients send it, with the call to which it applies. It has no arguments, because the call runs with those of the request.
  */
 export type ApprovalResponse = ApprovalDecision & { callId: string };
 
-/** Answers in plain text that approve, without case and the points or exclamation marks at their end. */
+/** Plain-text answers that approve, compared without case and without points or exclamation marks at the end. */
 const APPROVING_TEXTS = ['yes', 'y', 'ok', 'approve', 'approved'];
 
-/** The question for people and for clients that know nothing of approvals. It shows every argument, because these are what they approve. */
+/**
+ * The question for people and for clients that know nothing of approvals. It shows every argument, because the arguments are what they
+ * approve.
+ */
 export function approvalQuestion({ tool, arguments: values }: ApprovalRequest): string {
   return `Run ${tool} with ${JSON.stringify(values)}?`;
 }
@@ -52,7 +55,10 @@ export function approvalResponseOf(message: Pick<Message, 'parts'>): ApprovalRes
   return undefined;
 }
 
-/** Whether an id by which clients see a call is that of `callId`: each supervisor above the agent puts the id of its own call before it. */
+/**
+ * Whether the id under which clients see a call belongs to `callId`. Each supervisor above the agent adds the id of its own call as a
+ * prefix.
+ */
 export function isShownCall(shownId: string, callId: string): boolean {
   return shownId === callId || shownId.endsWith(`/${callId}`);
 }
@@ -65,7 +71,7 @@ export function readApprovalResponse(parts: readonly Part[], request: Pick<Appro
   const responses = parts.flatMap(({ data }) => (isObject(data) && 'approvalResponse' in data ? [data.approvalResponse] : []));
   if (responses.length === 0) return decisionInText(parts);
   const matching = responses.filter(isObject).filter(({ callId }) => callId === request.callId);
-  if (matching.length === 0) return refused(`The response names another call than ${request.callId}, the one that waits.`);
+  if (matching.length === 0) return refused(`The response names a different call; ${request.callId} is waiting.`);
   if (matching.every(({ approved }) => approved === true)) return decision(true, text(matching[0]!.reason));
   const refusal = matching.find(({ approved }) => approved === false);
   if (refusal === undefined) return refused('The response has no boolean `approved`.');

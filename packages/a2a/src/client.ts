@@ -1,4 +1,4 @@
-/** For clients on pages: without the schemas of a server, and without what a client does not call. */
+/** For clients on pages, without the schemas of a server and without anything that a client does not call. */
 import type { ClientDialect } from './dialect.ts';
 import { clientDialect03 } from './dialect-0.3/client-dialect.ts';
 import { clientDialect10 } from './dialect-1.0/client-dialect.ts';

@@ -11,7 +11,7 @@ test('characters are counted as code points, line breaks included [S2-38]', () =
   assert.deepEqual(['', 'ha', '👩‍👩‍👧', '\ud83d', '\ude80\ud83d', '\ud83d\ud83d\ude80'].map(codePoints), [0, 2, 5, 1, 2, 2]);
 });
 
-test('the count equals that of string iteration', () => {
+test('the count is the same as with string iteration', () => {
   const half = fc.constantFrom('\ud83d', '\ude80', 'a', '🚀');
   fc.assert(
     fc.property(
@@ -36,7 +36,7 @@ test('a cut never splits a surrogate pair, and is at most one UTF-16 unit before
   );
 });
 
-test('the range in which two texts differ splits no character', () => {
+test('the range where two texts differ does not split a character', () => {
   for (const [a, b, wanted] of [
     ['same', 'same', [4, 4, 4]],
     ['one two three', 'one 2 three', [4, 7, 5]],

@@ -12,7 +12,7 @@ export function codePoints(text: string): number {
 }
 
 /**
- * The last place at or before `index` where `text` can be cut without splitting a surrogate pair: half a pair does not survive
+ * The last place at or before `index` where `text` can be cut without splitting a surrogate pair, because half a pair does not survive
  * UTF-8.
  */
 export function cutIndex(text: string, index: number): number {

@@ -22,7 +22,7 @@ export function decodeRemoteEvent(result: unknown): DecodedEvent {
   return DIALECTS[resultDialect(result)].decodeEvent(result);
 }
 
-/** Members whose strings the decoder interprets, or copies if it does not know them: a part of an unknown kind is kept unchanged. */
+/** Members whose strings the decoder interprets, or copies unchanged if it does not know them, as for a part of an unknown kind. */
 export const INTERPRETED_MEMBERS: ReadonlySet<string> = new Set(['kind', 'type', 'state', 'role']);
 
 /** Decodes one JSON-RPC response of a remote agent, from a frame of a stream or a whole body. */

@@ -48,7 +48,7 @@ test('only ended tasks of the legacy form have a processing time, which is never
   assert.equal(isLegacyTask(task('TASK_STATE_WORKING', {})), false);
 });
 
-test('a snapshot is each artifact whole, then the state [S3-31]', () => {
+test('a snapshot has each artifact whole, then the state [S3-31]', () => {
   const { canonical } = golden<{ canonical: Task }>('legacy-task.json');
   const fold = new Fold().resume();
   const frames = legacy.encodeSnapshot(canonical);

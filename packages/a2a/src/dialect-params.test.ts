@@ -113,7 +113,7 @@ test('0.3 accepts requests of older clients: no kind, type for kind, nulls, unkn
   });
 });
 
-test('1.0 accepts a part whose other members are null, as clients write that have a field for each', () => {
+test('1.0 accepts a part whose other members are null, because some clients write every field', () => {
   const unset = { text: null, raw: null, url: null, data: null, metadata: null, filename: null, mediaType: null };
   const contents = [{ text: 'x' }, { text: '' }, { raw: 'AA==' }, { url: 'u' }, { data: 0 }, { data: { a: null } }];
   const parts = contents.map(content => ({ ...unset, ...content }));
@@ -132,7 +132,7 @@ test('a send blocks by the default of its dialect or by its flag [S1-2 S1-3]', (
   assert.equal(v10.decodeSend({ message: text10, configuration: { returnImmediately: true } }).blocking, false);
 });
 
-test('1.0 accepts protobuf names too; JSON names win, and names inside client-owned objects stay', () => {
+test('1.0 also accepts protobuf names; JSON names take precedence, and names inside client-owned objects stay unchanged', () => {
   assert.deepEqual(v10.decodeGet({ id: 'x', history_length: 0 }), { taskId: 'x', historyLength: 0 });
   assert.deepEqual(v10.decodeGet({ id: 'x', history_length: 0, historyLength: 2 }), { taskId: 'x', historyLength: 2 });
   const message = {
@@ -170,7 +170,7 @@ test('1.0 accepts protobuf names too; JSON names win, and names inside client-ow
   refusal(() => v03.decodeSend({ message: { ...text03, messageId: undefined, message_id: 'm' } }));
 });
 
-test('unknown methods and those of another dialect are refused with a hint [S4-31]', () => {
+test('unknown methods and methods of another dialect are refused with a hint [S4-31]', () => {
   const all = Object.values(DIALECTS);
   assert.equal(operationOf(v03, 'message/stream', all), 'stream');
   assert.equal(operationOf(v10, 'SubscribeToTask', all), 'subscribe');

@@ -96,7 +96,7 @@ test('an inline configuration is decoded by its protobuf names, and its task id 
   assert.deepEqual(DIALECTS['1.0'].decodeSend({ message, configuration }).push, { url: 'https://example.org/' });
 });
 
-test('the member of another version for an inline configuration is refused: without the webhook the client would wait for nothing', () => {
+test('an inline configuration in the member of another version is refused, because without its webhook the client would wait in vain', () => {
   const parts10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const parts03 = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
   const push = { url: 'https://example.org/' };
@@ -148,7 +148,7 @@ for (const name of DIALECT_NAMES) {
     authentication: name === '1.0' ? { scheme, credentials } : { schemes: [scheme], credentials },
   });
 
-  test(`${name}: the bounds of a configuration hold at their edges [S4-32]`, () => {
+  test(`${name}: the bounds of a configuration apply exactly at their edges [S4-32]`, () => {
     const bounds: [max: number, member: (value: string) => JsonObject][] = [
       [PUSH_URL_CHARS_MAX, url => ({ url })],
       [PUSH_CONFIG_ID_CHARS_MAX, id => ({ id })],

@@ -30,7 +30,7 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** A value from an agent that is not an event of any dialect. The caller skips and counts it; it never ends the stream. */
+/** A value from an agent that is not an event of any dialect. The caller skips and counts it, and the stream continues. */
 export type UnknownEvent = { unknown: 'not an object' | 'unknown kind' | 'unknown state' | 'no artifact' };
 
 /** One decoded result of a stream. */
@@ -62,7 +62,7 @@ export interface Dialect {
   readonly methods: Readonly<Record<Everywhere, string> & Partial<Record<Operation, string>>>;
   readonly push: PushForm;
 
-  /** These four throw INVALID_PARAMS with a path and a reason, never quoting a value. */
+  /** These four throw INVALID_PARAMS with a path and a reason, and never quote a value. */
   decodeSend(params: unknown): SendRequest;
   decodeGet(params: unknown): GetTaskRequest;
   decodeCancel(params: unknown): CancelRequest;
@@ -90,7 +90,7 @@ export interface Dialect {
 /** The part of a dialect that a client needs. */
 export type ClientDialect = Pick<Dialect, 'name' | 'methods' | 'encodeSend' | 'decodeEvent'>;
 
-/** The operation of a method in `dialect`. Throws METHOD_NOT_FOUND, with a hint when another dialect has the method. */
+/** The operation of a method in `dialect`. Throws METHOD_NOT_FOUND, with a hint if another dialect has the method. */
 export function operationOf(dialect: Dialect, method: string, others: readonly Dialect[]): Operation {
   const found = OPERATIONS.find(operation => dialect.methods[operation] === method);
   if (found !== undefined) return found;

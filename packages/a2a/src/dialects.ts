@@ -12,8 +12,7 @@ export function unversionedDialect(method: string): Dialect {
 }
 
 /**
- * True for a method that 0.3 and the legacy form share, with the same params: only the task shows which of the two the
- * client reads.
+ * True for a method that 0.3 and the legacy form share, with the same params. Only the task shows which of the two forms the client reads.
  */
 export function isAmbiguous(method: string): boolean {
   return hasMethod(dialectLegacy, method) && hasMethod(dialect03, method);

@@ -98,9 +98,7 @@ export type A2AErrorOptions = {
   cause?: unknown;
 };
 
-/**
- * The error class of Hopline's servers. It holds everything that a client may see of a failure; the rest stays in `cause`.
- */
+/** The error class of Hopline's servers. It contains everything that a client may see of a failure; the rest stays in `cause`. */
 export class A2AError extends Error {
   override readonly name = 'A2AError';
   readonly code: A2AErrorCode;

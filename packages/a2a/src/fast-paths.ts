@@ -2,7 +2,7 @@ let taken = true;
 
 /**
  * Whether this process takes its fast paths: code that does the work of a library at a lower cost. docs/reference/fast-paths.md lists them.
- * Each stream asks again, so that a test can compare both ways in one process.
+ * Each stream checks this again, so that a test can compare both ways in one process.
  */
 export function takesFastPaths(): boolean {
   return taken;

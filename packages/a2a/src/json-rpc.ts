@@ -9,7 +9,7 @@ export type RpcRequest = { id: RpcId; method: string; params: unknown };
 
 export type ParsedRequest = { request: RpcRequest } | { id: RpcId; error: A2AError };
 
-/** Characters of a request id, which is repeated in every frame of a stream. */
+/** Maximum characters of a request id, which is repeated in every frame of a stream. */
 export const RPC_ID_CHARS_MAX = 256;
 
 /**
@@ -48,9 +48,7 @@ export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName, tas
   return { jsonrpc: '2.0', id, error: { code: error.row.rpc, message: error.message, data } };
 }
 
-/**
- * The JSON text of a successful response before and after its result, so that one encoded result serves any number of callers.
- */
+/** The JSON text of a successful response before and after its result. With it, one encoded result serves any number of callers. */
 export function rpcSuccessAround(id: RpcId): { before: string; after: string } {
   return { before: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, after: '}' };
 }

@@ -91,7 +91,7 @@ const member = fc.constantFrom(
   'mediaType',
   'retryable',
 );
-/** Events of remote agents in both notations, in few shapes, with members whose meaning depends on their place. */
+/** Events of remote agents in both notations and in a few shapes, with members whose meaning depends on their place. */
 const response = fc
   .record({ dialect: fc.nat(1), hasText: fc.boolean(), more: fc.array(fc.tuple(member, fc.nat(5)), { maxLength: 2 }) })
   .chain(({ dialect, hasText, more }) =>

@@ -10,7 +10,7 @@ const SLOTS_MAX = 8;
 
 /** A document with holes: the text around its slots, and its decoded value. */
 type Form = { around: string[]; value: Node };
-/** A container on the path to a slot, and its members on that path. Its other members are the same in every document. */
+/** A container on the path to a slot, with its members on that path. Its other members are the same in every document. */
 type Node = { container: unknown[] | { [name: string]: unknown }; members: { name: string | number; at: number | Node }[] };
 
 /**
@@ -29,7 +29,7 @@ export class JsonStream<T = unknown> {
 
   /**
    * `decode`: reads a parsed document. It copies some strings and interprets others. `interpreted` must list the members that it
-   * interprets. A document that differs in an interpreted string is decoded separately.
+   * interprets. If a document differs in an interpreted string, it is decoded separately.
    */
   constructor(decode: (value: unknown) => T = value => value as T, interpreted: ReadonlySet<string> = new Set()) {
     this.#decode = decode;
@@ -135,7 +135,7 @@ function formOf(
     at += piece.length + 1;
   }
   around.push(other.slice(from));
-  // A marker can be missing: of duplicate members only the last one counts, and a string may have been interpreted.
+  // A marker can be missing, because only the last of duplicate members counts, and because a string may have been interpreted.
   const found: string[] = [];
   const value = nodeOf(decode(JSON.parse(pieces.join('"'))), marks, found);
   return typeof value === 'object' && found.length === slots.length ? { around, value } : undefined;

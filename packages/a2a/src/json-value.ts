@@ -45,7 +45,7 @@ type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 /** The members of `members` that are not undefined. */
 export function present<T extends object>(members: T): Present<T> {
   const found: Present<T> = {};
-  // This runs several times for each token of a remote agent: lists of entries would cost more than the rest of the decoding.
+  // This runs several times for each token of a remote agent, so building lists of entries would cost more than the rest of the decoding.
   for (const name of Object.keys(members) as (keyof T)[])
     if (members[name] !== undefined) found[name] = members[name] as Exclude<T[keyof T], undefined>;
   return found;
@@ -62,7 +62,7 @@ export function isTime(value: unknown): value is number {
 /** Levels of nesting accepted in a JSON document. Deeper ones could exhaust the stack of recursive code. */
 export const JSON_DEPTH_MAX = 64;
 
-/** True when arrays and objects nest deeper than `depthMax`. It goes no deeper itself, so it cannot overflow the stack. */
+/** True when arrays and objects nest deeper than `depthMax`. The check itself goes no deeper, so it cannot overflow the stack. */
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (depthMax <= 0) return true;

@@ -50,7 +50,7 @@ test('matching is symmetric, and every list matches itself [S4-38]', () => {
   );
 });
 
-test('output modes of a card are its default and those of its skills', () => {
+test('the output modes of a card are its default modes and the modes of its skills', () => {
   const skills = [{}, { outputModes: ['image/png', 'text/plain'] }, { outputModes: [] }];
   assert.deepEqual(outputModesOf({ defaultOutputModes: ['text/plain'], skills }), ['text/plain', 'image/png']);
 });

@@ -29,7 +29,7 @@ export function fitsModes(accepted: readonly string[] | undefined, offered: read
     .some(want => ranges.some(have => overlap(want.type, have.type) && overlap(want.subtype, have.subtype)));
 }
 
-/** The output media types of a card: those of every skill, and the default of skills that list none. */
+/** The output media types of a card: those of every skill and, for skills that list none, the default. */
 export function outputModesOf(card: {
   defaultOutputModes: readonly string[];
   skills: readonly { outputModes?: readonly string[] }[];

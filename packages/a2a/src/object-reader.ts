@@ -55,7 +55,7 @@ export function objectReader(notation: Notation): ObjectReader {
     const statusMessage = metadata(status.message);
     return { state, ...present({ message: statusMessage && message(statusMessage), timestamp: text(status.timestamp) }) };
   };
-  /** Undefined for an entry of a kind that the reader does not know, which clients skip. */
+  /** Undefined for an entry of a kind that the reader does not know. Clients skip such entries. */
   const timelineEntry = (value: JsonObject): TimelineEntry | undefined => {
     const status = statusOf(value);
     const generation = int64(value.generation) ?? '0';
@@ -99,7 +99,7 @@ export function objectReader(notation: Notation): ObjectReader {
   };
 }
 
-/** An int64 in ProtoJSON, which a writer may also write as a number. 0 is the default and counts as absent. */
+/** An int64 in ProtoJSON, which some writers write as a number. 0 is the default and counts as absent. */
 function int64(value: unknown): Int64 | undefined {
   const digits = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : text(value);
   return digits !== undefined && /^[1-9]\d{0,15}$/.test(digits) ? digits : undefined;

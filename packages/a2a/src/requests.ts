@@ -16,7 +16,7 @@ export type SendRequest = {
   /** Newest messages of the history to return. Absent: all. 0: none. */
   historyLength?: number;
   acceptedOutputModes?: string[];
-  /** Draft 1.1: refuse a message to an existing task unless the task is at this generation. */
+  /** Draft 1.1: the message to an existing task is refused unless the task is at this generation. */
   ifGenerationMatch?: number;
   /** Draft 1.1: newest entries of the timeline to return. Absent: all. 0: none. */
   timelineLength?: number;
@@ -36,7 +36,7 @@ export type PushConfig = {
   authentication?: PushAuthentication;
 };
 
-/** A push configuration from a client: without the task, and without an id when the client leaves that to the server. */
+/** A push configuration from a client. It does not name the task, and has no id if the client leaves that to the server. */
 export type NewPushConfig = Omit<PushConfig, 'id' | 'taskId'> & { id?: string };
 
 export type CreatePushRequest = { taskId: string; config: NewPushConfig };
@@ -79,11 +79,11 @@ export type ListTasksRequest = {
   statusSinceMs?: number;
   includeArtifacts: boolean;
   /**
-   * Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure, ignoring case. A2A has no such
-   * member.
+   * Only tasks that have this text in a question, in the beginning of the answer or in the reason of a failure, ignoring case. A2A has no
+   * such member.
    */
   text?: string;
-  /** Only tasks in which this agent worked, or that a message names. A2A has no such member. */
+  /** Only tasks in which this agent worked, or whose messages name it. A2A has no such member. */
   agent?: string;
   /** Only tasks that took at least this long. A2A has no such member. */
   minDurationMs?: number;

@@ -50,7 +50,7 @@ test('any text in any frame survives any split and any line end [S2-26]', async 
   );
 });
 
-test('an event of the maximum size passes, one byte more is refused, whole or in pieces, whatever its characters are', async () => {
+test('an event of the maximum size is accepted, one byte more is refused, whole or in pieces, whatever its characters are', async () => {
   const refused = (error: unknown) => error instanceof A2AError && error.code === 'INVALID_AGENT_RESPONSE';
   for (const character of ['x', 'ü', '水', '😀']) {
     const data = character.repeat(1200 / Buffer.byteLength(character));

@@ -81,7 +81,10 @@ export class SseDecoder {
   }
 }
 
-/** The events of a byte stream, those of one chunk together, as `SseDecoder` decodes them: a step of an iterator costs more than a small event. */
+/**
+ * The events of a byte stream as `SseDecoder` decodes them. Events of one chunk are yielded together, because a step of an iterator costs
+ * more than a small event.
+ */
 export async function* decodeSseBatches(
   chunks: AsyncIterable<Uint8Array>,
   eventBytesMax = SSE_EVENT_BYTES_MAX,

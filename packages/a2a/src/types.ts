@@ -81,7 +81,7 @@ export type Task = {
   timeline?: TimelineEntry[];
 };
 
-/** Draft 1.1: exactly one of `message` and `status` is present. `generation`: that of the task after the entry. */
+/** Draft 1.1: exactly one of `message` and `status` is present. `generation`: the generation of the task after the entry. */
 export type TimelineEntry = {
   message?: Message;
   status?: TaskStatus;
@@ -156,7 +156,7 @@ export type AgentSkill = {
   outputModes?: string[];
 };
 
-/** The card that an agent's own server publishes, in a form for people. The number and the length of its texts are bounded. */
+/** The card that an agent's own server publishes, in a form for people. The number and length of its texts are bounded. */
 export type CardReport = {
   name: string;
   version: string;

@@ -4,7 +4,7 @@ import { JSON_DEPTH_MAX } from '@hopline/a2a';
 import { call, openRig, type Rig, sendParams, userMessage } from '@hopline/a2a-http/test-kit';
 import { agUiFront } from './ag-ui-front.ts';
 
-/** A rig whose agent asks in its first turn, and answers in each later one when `go` is called. */
+/** A server whose agent asks a question in its first turn, and answers in each later one when `go` is called. */
 async function openAsking(t: TestContext, turnsThatAsk = 1): Promise<{ rig: Rig; go: () => void; taskId: Promise<string> }> {
   const rig = await openRig(t, { fronts: [agUiFront] });
   const { relay } = rig;
@@ -91,7 +91,7 @@ test('one of two answers at the same time is a conflict', async t => {
   for (const response of answers) await response.text();
 });
 
-test('an answer is for the question that its client saw, not for a later one', async t => {
+test('an answer applies to the question that its client saw, not to a later one', async t => {
   const { rig, go, taskId } = await openAsking(t, 2);
   const first = interruptOf(await eventsOf(await post(rig, input('r1'))));
   const second = interruptOf(await eventsOf(await post(rig, input('r2', resume(first)))));

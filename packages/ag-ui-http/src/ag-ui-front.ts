@@ -72,7 +72,7 @@ async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   return streamRun(request, asked, { operation: 'subscribe', params: { id }, cursor: BEGINNING }, turn);
 }
 
-/** A decision answers a question for an approval; any other question gets the payload as it is. */
+/** A decision answers a question for an approval. For any other question, the payload is passed on unchanged. */
 function answerPartsOf(question: Message | undefined, { parts, decision }: Pick<RunRequest, 'parts' | 'decision'>): Part[] {
   const asked = decision && approvalRequestOf(question);
   return asked === undefined ? parts : [approvalResponsePart({ callId: asked.callId, ...decision! })];
@@ -84,7 +84,7 @@ async function streamRun(request: FrontRequest, asked: RunRequest, call: FrontCa
   return streamOf(request, call, encoder);
 }
 
-/** Cancels the task of a question that the user declines to answer. Throws if the question has been answered already. */
+/** Cancels the task of a question that the user declines to answer. Throws if the question has already been answered. */
 async function cancelQuestion(
   request: FrontRequest,
   { threadId, runId }: RunRequest,

@@ -24,8 +24,8 @@ type Interrupt = {
 export type RunOutcome = { type: 'success' } | { type: 'cancelled' } | { type: 'interrupt'; interrupts: Interrupt[] };
 
 /**
- * The events of AG-UI that a task becomes. Written here so that no user of the encoder installs AG-UI; tests check them against its schemas and its
- * verifier.
+ * The events of AG-UI that a task becomes. They are declared here so that users of the encoder need not install AG-UI. Tests check them
+ * against AG-UI's schemas and its verifier.
  */
 export type AgUiEvent =
   | { type: 'RUN_STARTED'; threadId: string; runId: string; protocolVersion: string }

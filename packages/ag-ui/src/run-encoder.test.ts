@@ -23,7 +23,7 @@ async function verified(events: readonly AgUiEvent[]): Promise<void> {
   assert.equal((await lastValueFrom(from(parsed).pipe(verifyEvents(), toArray()))).length, events.length);
 }
 
-/** The answer as a client has it, which replaces its messages with those of a snapshot. */
+/** The answer as a client has it. A client replaces its messages with those of a snapshot. */
 function answerOf(events: readonly AgUiEvent[]): string {
   let texts = new Map<string, string>();
   for (const event of events) {

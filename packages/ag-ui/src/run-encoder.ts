@@ -26,7 +26,7 @@ type RunEncoderOptions = {
 const SUPERVISOR = 'supervisor';
 
 type Text = { id: string; isPlan: boolean; agent: string | undefined; text: string; isOpen: boolean };
-/** `isContinued`: an earlier run has shown the call and asked for its approval, and this one has the result. */
+/** `isContinued`: an earlier run has shown the call and asked for its approval, and this run has the result. */
 type Call = { id: string; tool: ViewTool; hasArguments: boolean; isOpen: boolean; isContinued: boolean };
 
 /** Form of the answer to a question for an approval. */
@@ -49,7 +49,7 @@ export class RunEncoder {
   readonly #order: (Text | Call)[] = [];
   readonly #steps = new Map<string, string>();
   readonly #files: ViewFile[] = [];
-  /** The call that the previous run asked about, and the id under which that run showed it. */
+  /** The call about which the previous run asked, and the id under which that run showed it. */
   #asked: { callId: string; shownId: string } | undefined;
   #state: JsonObject = { taskId: '', contextId: '', state: 'submitted', progress: null, usage: null };
   #events: AgUiEvent[] = [];
@@ -67,7 +67,7 @@ export class RunEncoder {
     return this.#isLive && this.#end !== undefined;
   }
 
-  /** `isStored` is true while more events follow that were stored before the stream began. */
+  /** `isStored` is true while further events that were stored before the stream began are still to follow. */
   add(item: ViewItem, { isStored = false } = {}): AgUiEvent[] {
     for (const change of this.#fold.add(item)) if (this.#end === undefined) this.#add(change);
     if (!isStored && !this.#isLive && this.#hasBegun) this.#goLive();
@@ -103,7 +103,7 @@ export class RunEncoder {
     if (this.#end !== undefined) this.#finish(this.#end);
   }
 
-  /** Replaces the messages of the run, and opens again those that are still written. */
+  /** Replaces the messages of the run, and opens again those that are still being written. */
   #snapshot(before: readonly unknown[]): void {
     const messages: AgUiMessage[] = [];
     for (const entry of this.#order) {
@@ -263,7 +263,7 @@ export class RunEncoder {
     if (!isContinued) this.#emit({ type: 'TOOL_CALL_END', toolCallId });
   }
 
-  /** The id of the call that a question asks about. A call that no notice has shown begins here. */
+  /** The id of the call about which a question asks. A call that no notice has shown begins here. */
   #shownCall({ callId, tool, arguments: args }: ApprovalRequest): string {
     const shown = [...this.#calls.values()].findLast(call => isShownCall(call.tool.id, callId));
     if (shown !== undefined) return shown.id;
@@ -317,7 +317,7 @@ export class RunEncoder {
       const approval = asked && {
         toolCallId: this.#shownCall(asked),
         responseSchema: APPROVAL_SCHEMA,
-        // Those of the call may be cut.
+        // Arguments and result of the call may have been cut.
         metadata: { tool: asked.tool, arguments: asked.arguments },
       };
       const reason = approval === undefined ? kind : 'tool_call';

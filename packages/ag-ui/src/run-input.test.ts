@@ -29,7 +29,7 @@ test('an answer to an interrupt is its payload', () => {
   assert.deepEqual(resumed(undefined, 'cancelled').interrupt, { taskId: 'task-1', turn: 2, isCancelled: true });
 });
 
-test('wrong input is refused by the name of its member', () => {
+test('invalid input is refused, and the error names the member', () => {
   const wrong: [object, RegExp][] = [
     [input({ threadId: '' }), /^threadId/],
     [input({ runId: 1 }), /^runId/],

@@ -29,8 +29,8 @@ export function interruptIdOf({ taskId, turn }: InterruptRef): string {
 }
 
 /**
- * The question of a run is the last message of the user: agents read the earlier ones from the log. Later messages are the answer of a run that is
- * resumed. `tools` and `context` of the page are not passed on.
+ * The question of a run is the last message of the user: agents read the earlier ones from the log. Later messages are the answer of a
+ * resumed run. `tools` and `context` of the page are not passed on.
  */
 export function runRequestOf(input: unknown): RunRequest {
   if (!isObject(input)) throw new RunInputError('the body must be the input of a run, a JSON object');

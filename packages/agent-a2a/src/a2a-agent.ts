@@ -83,7 +83,7 @@ async function* tooDeep(): AsyncGenerator<AgentEvent[]> {
 }
 
 /**
- * The context id sent to the agent. It is derived from ours, because every replica must send the same one without a table of ids. The owner
+ * The context id sent to the agent. It is derived from ours, because every replica must send the same id without a table of ids. The owner
  * is part of the hash, so that neither the agent nor another caller can name our context (S0-34). SHA-256 in the form of a UUID (version 8,
  * RFC 9562).
  */

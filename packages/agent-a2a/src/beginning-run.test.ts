@@ -30,7 +30,7 @@ test('a request whose agent names no task stops at its limit', { timeout: 120_00
   assert.equal(run.signal.reason, 'ended');
 });
 
-test('a turn that was stopped before sends no request', () => {
+test('a turn that was already stopped sends no request', () => {
   using run = new BeginningRun(AbortSignal.abort('ended'));
   assert.equal(run.signal.aborted, true);
 });

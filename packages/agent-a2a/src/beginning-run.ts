@@ -2,7 +2,7 @@ import { CANCEL_MS_MAX } from '@hopline/agent';
 
 /**
  * The request that begins a run. When its turn is stopped before the agent has named its task, the request stays open until the agent has
- * named it: closing a connection cancels no task, and tasks/cancel needs the id.
+ * named it, because closing a connection does not cancel a task, and tasks/cancel needs the id.
  */
 export class BeginningRun implements Disposable {
   /** Aborts when the turn is stopped, but only after the agent has named its task, or `msMax` later if it does not. */

@@ -5,7 +5,7 @@ import { credentialHeaders, type EntryHeaders } from './credential-headers.ts';
 const VARIABLES: Record<string, string> = { TOKEN: 't', KEY: 'k', ORG: 'o', EMPTY: '', BROKEN: 'secret“' };
 const secret = (variable: string) => VARIABLES[variable];
 
-test('an entry has its literal headers and those of its variables', () => {
+test('the headers are those written in the entry and those from its variables', () => {
   const headers = { 'x-team': 'ops' };
   const entries: [EntryHeaders, Record<string, string>][] = [
     [{}, {}],
@@ -20,7 +20,7 @@ test('an entry has its literal headers and those of its variables', () => {
   for (const [entry, expected] of entries) assert.deepEqual(credentialHeaders(entry, secret), expected);
 });
 
-test('an unset variable throws or is left out, and a value that no header can have throws, both without name and value', () => {
+test('an unset variable throws or is left out, and a value that no header can have throws; neither error contains name or value', () => {
   for (const variable of ['ABSENT', 'EMPTY']) {
     const entry = { headers: { a: 'b' }, headersEnv: { 'x-org': variable }, auth: { bearerEnv: variable } };
     assert.throws(() => credentialHeaders(entry, secret), { message: 'the variable that headersEnv.x-org names is not set' });

@@ -17,8 +17,8 @@ export function authHeader(auth: NonNullable<EntryHeaders['auth']>): string {
 }
 
 /**
- * The headers of an entry, with the values of its variables. `unset`: a variable that is not set throws, or its header is left out. Throws a
- * sentence that names the field, but no value and no variable.
+ * The headers of an entry, with the values of its variables. `unset`: whether a variable that is not set throws, or its header is left out.
+ * Errors are one sentence that names the field, but no value and no variable.
  */
 export function credentialHeaders(
   { auth, headers, headersEnv = {} }: EntryHeaders,

@@ -114,7 +114,7 @@ test('a task without the first text, or with less than was received, is incomple
   assert.equal(reader().snapshot(task({})).isWhole, false, 'without any content a task may be incomplete');
 });
 
-test('without a setting, a poll, an artifact or the end of the turn decides about held texts', () => {
+test('without a setting, a poll, an artifact or the end of the turn decides how held texts are used', () => {
   const texts = ['Hi', 'Hi there', 'Hi there, you', 'Hi there, you all'];
   const message10 = (index: number) => message(texts[index]!, `m${index}`);
   const begun = () => {
@@ -212,7 +212,7 @@ test("the start of the agent's work is one event, unless another event shows it"
   assert.deepEqual(reader({ text: 'hidden' }).read(working('a')), [{ type: 'working' }]);
 });
 
-test('a notice that the turn waits for a slot is progress, in a status and in the task that is polled [S4-21]', () => {
+test('a notice that the turn waits for a slot is progress, both in a status and in a polled task [S4-21]', () => {
   const notice = queueNotice('q-1', { role: 'agent.slow', ahead: 3 });
   const status = { state: 'TASK_STATE_SUBMITTED' as const, message: notice };
   for (const text of ['answer', 'progress', 'hidden'] as const) {
@@ -231,7 +231,7 @@ test('a notice that the turn waits for a slot is progress, in a status and in th
   );
 });
 
-test('calls in the parts of Google ADK are calls of tools, and a status shows its text before them', () => {
+test('calls in parts of Google ADK are tool calls, and the text of their status comes before them', () => {
   const call = { data: { id: 'c', name: 'look', args: { at: 'x' } }, metadata: { adk_type: 'function_call' } };
   const ended = (response: object) => ({
     data: { id: 'c', name: 'look', response },

@@ -42,8 +42,8 @@ export type ReaderOptions = {
 };
 
 /**
- * Converts the A2A events of a remote agent in one turn to agent events, which `take` returns together: a generator for each event would
- * cost as much as the rest of a token.
+ * Converts the A2A events of a remote agent in one turn to agent events. `take` returns them together, because a generator for each event
+ * would cost as much as the rest of a token.
  */
 export class EventReader {
   /** Ids of the agent's own task, for cancelling, recovering and continuing it. Clients never see them. */
@@ -127,13 +127,16 @@ export class EventReader {
     }
   }
 
-  /** Emits the text that is still held, because no text follows. `message`: the agent's final message. */
+  /** Emits the text that is still held, because no further text follows. `message`: the agent's final message. */
   end(message?: Message): void {
     if (message !== undefined) this.#texts.compare(textOf(message.parts), this.#read);
     this.#texts.end(this.#read);
   }
 
-  /** Emits the request only once, although every poll returns it: the agent may still receive the credentials out of band and continue. */
+  /**
+   * Emits the request only once, although every poll returns it, because the agent may still receive the credentials out of band and
+   * continue.
+   */
   #authorize(message: Message | undefined): void {
     if (this.waiting !== undefined) return;
     this.#isWorking = false;
@@ -186,7 +189,7 @@ export class EventReader {
     return this.#texts.wholeOf(texts);
   }
 
-  /** Keeps the ids of the agent's task. The first ones win; later different ids are ignored. */
+  /** Keeps the ids of the agent's task. The first ones are used; later different ids are ignored. */
   remember(taskId: string, contextId: string): void {
     if (taskId !== '') this.ids.taskId ??= taskId;
     if (contextId !== '') this.ids.contextId ??= contextId;
@@ -319,7 +322,7 @@ function messagesOfTurn({ history = [], status }: Task): Message[] {
   return working || !message ? messages : messages.filter(one => one.messageId === '' || one.messageId !== message.messageId);
 }
 
-/** Numbers of tokens in the form of Hopline, as a cluster below and its agents report them with the end of a turn. */
+/** Numbers of tokens in the form in which a Hopline cluster below, and its agents, report them with the end of a turn. */
 function usageOf(value: unknown): TokenUsage | undefined {
   if (!isObject(value)) return undefined;
   const known = TOKEN_COUNTS.filter(name => Number.isSafeInteger(value[name]) && Number(value[name]) >= 0);

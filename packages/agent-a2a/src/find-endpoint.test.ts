@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
 import { agentOfCard, cardUrls } from './find-endpoint.ts';
 
-test('the card is looked for under the URL and at the root, at the new path and the old one [C-13]', () => {
+test('the card is looked for below the URL and at the root, at the new path and the old one [C-13]', () => {
   assert.deepEqual(cardUrls('http://a.test:81/x/?q=1#h'), [
     'http://a.test:81/x/.well-known/agent-card.json',
     'http://a.test:81/x/.well-known/agent.json',

@@ -5,7 +5,7 @@ export function withoutCard(url: string): RemoteAgent {
   return { name: '', description: '', dialect: '0.3', url, streaming: true, pushNotifications: false, skills: [] };
 }
 
-/** URLs to look for the card at, in order: under the agent's URL, then at the root of its origin; the path of 0.2 comes last. */
+/** URLs at which to look for the card, in order: below the agent's URL, then at the root of its origin. The path of 0.2 comes last. */
 export function cardUrls(url: string): string[] {
   const base = new URL(url);
   base.search = '';
@@ -16,9 +16,9 @@ export function cardUrls(url: string): string[] {
 }
 
 /**
- * Reads a card and determines the agent's URL. The path comes from the card when host and port match the configured URL;
- * otherwise the configured URL stays. Cards often contain `http://0.0.0.0:9999/` or an internal host name, and must not redirect
- * requests, with the operator's headers, to another server. Throws A2AError when the card has no supported interface.
+ * Reads a card and determines the agent's URL. The path comes from the card when host and port match the configured URL; otherwise the
+ * configured URL stays. Cards often contain `http://0.0.0.0:9999/` or an internal host name, and a card must not redirect requests, which
+ * have the operator's headers, to another server. Throws A2AError when the card has no supported interface.
  */
 export function agentOfCard(card: unknown, cardUrl: string, configured: string): RemoteAgent {
   const agent = decodeAgentCard(card, cardUrl);

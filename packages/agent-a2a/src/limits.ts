@@ -8,9 +8,9 @@ export type A2ALimits = {
   silenceMsMax: number;
   /** Duration of one turn. */
   totalMsMax: number;
-  /** With a webhook: interval of polls while no call arrives. A lost call delays the turn only by this. */
+  /** With a webhook: interval of polls while no call arrives. A lost call delays the turn by no more than this. */
   lostCallMsMax: number;
-  /** While subscribed: interval of polls while no event arrives. A lost end event delays the turn by this. */
+  /** While subscribed: interval of polls while no event arrives. A lost end event delays the turn by no more than this. */
   lostEndMsMax: number;
   /** Bytes of one event or one whole response. */
   eventBytesMax: number;

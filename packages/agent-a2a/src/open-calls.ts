@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ToolNotice } from './tool-notice.ts';
 
-/** Calls that have started and not ended; above this, the oldest is dropped. */
+/** Maximum number of calls that have started and not ended; above it, the oldest is dropped. */
 export const OPEN_CALLS_MAX = 256;
 
-/** Assigns call ids to notices without one: an end belongs to the oldest open call of its tool. */
+/** Assigns call ids to notices that have none: an end belongs to the oldest open call of its tool. */
 export class OpenCalls {
   /** Call id to tool, oldest first. */
   readonly #open = new Map<string, string>();

@@ -10,7 +10,7 @@ const call = (name: string, more = {}): Part => ({
 });
 const interrupts = (...ids: unknown[]): Part => ({ data: { interrupts: ids.map(interruptId => ({ interruptId, name: 'x' })) } });
 
-test('text becomes the result of the call of Google ADK, or the response to the interrupt of Strands, that asked', () => {
+test('text becomes the result of the Google ADK call, or the response to the Strands interrupt, that asked the question', () => {
   const answer = [{ text: 'blue' }, { text: '-green' }];
   assert.deepEqual(answerParts(answer, asked({ text: 'Color?' }, call('choose'))), [
     {

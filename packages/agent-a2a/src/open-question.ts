@@ -11,8 +11,8 @@ import {
 } from '@hopline/a2a';
 
 /**
- * The call of Google ADK, or the interrupt of Strands, that a question waits for. Their servers take no text as the answer: to ADK it begins a
- * new turn, and Strands refuses it. `approves`: the id of the call that a confirmation of ADK asks about.
+ * The Google ADK call, or the Strands interrupt, that waits for the answer to a question. Their servers do not accept text as the answer:
+ * for ADK it begins a new turn, and Strands refuses it. `approves`: the id of the call that an ADK confirmation asks about.
  */
 export type OpenQuestion = { call: { id: string; name: string }; approves?: string } | { interruptId: string };
 
@@ -64,8 +64,8 @@ function confirmationOf(part: Part): { request: ApprovalRequest; hint: string } 
 }
 
 /**
- * The message of a question with a text for people. A call of ADK has none; its `adk_request_input` has one in its arguments. A confirmation becomes a
- * request for an approval.
+ * The message of a question with a text for people. An ADK call has no such text, except that `adk_request_input` has one in its arguments.
+ * A confirmation becomes a request for an approval.
  */
 export function shownQuestion(message: Message): Message {
   const asked = openQuestion(message);
@@ -82,7 +82,7 @@ export function shownQuestion(message: Message): Message {
 
 /**
  * The parts of an answer in the form that the agent accepts. An answer with parts other than text stays as it is. The answer to a
- * confirmation stays only if it has the form of ADK; every other one approves or refuses.
+ * confirmation stays unchanged only if it has the form of ADK; every other answer approves or refuses.
  */
 export function answerParts(parts: Part[], question: OpenQuestion | undefined): Part[] {
   if (question === undefined) return parts;

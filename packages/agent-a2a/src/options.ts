@@ -1,15 +1,15 @@
 import type { A2ALimits } from './limits.ts';
 
 /**
- * How the texts of an agent's working statuses form the answer; absent: the texts themselves show it (`StatusTexts`). `incremental`: each
- * is the next piece; `cumulative`: each is the answer so far; `whole`: each replaces the previous one.
+ * How the texts of an agent's working statuses form the answer. `incremental`: each is the next piece. `cumulative`: each is the answer so
+ * far. `whole`: each replaces the previous one. Absent: the texts themselves show it (`StatusTexts`).
  */
 export type Deltas = 'incremental' | 'cumulative' | 'whole';
 
 /** The meaning of the text of a working status: the answer, a progress line, or nothing that clients see. */
 export type StatusMeaning = 'answer' | 'progress' | 'hidden';
 
-/** Input of the agent that was skipped. It is reported, so that it can be counted (S2-32). */
+/** An agent's input that was skipped. It is reported so that it can be counted (S2-32). */
 export type Skipped = 'unknown event' | 'malformed frame' | 'repeated message' | 'hidden text' | 'empty marker';
 
 export type A2AOptions = Partial<A2ALimits> & {
@@ -30,7 +30,7 @@ export type A2AOptions = Partial<A2ALimits> & {
 };
 
 export type Webhooks = {
-  /** Opens a webhook for one turn. A call only triggers a poll. Returns undefined when the agent cannot reach us. */
+  /** Opens a webhook for one turn. A call only triggers a poll. Returns undefined if the agent cannot reach us. */
   open(onCalled: () => void): Webhook | undefined;
 };
 

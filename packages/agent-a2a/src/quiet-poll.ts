@@ -1,7 +1,7 @@
 import { AgentFault, NO_TERMINAL_STATE } from './agent-fault.ts';
 
 /**
- * Polls whenever a subscription has brought no event for a while. `signal` aborts with the turn, and when a poll shows that the
+ * Polls whenever a subscription has brought no event for a while. `signal` aborts with the turn, and also when a poll shows that the
  * subscription should be abandoned. A failed poll is ignored.
  */
 export class QuietPoll implements Disposable {
@@ -17,7 +17,7 @@ export class QuietPoll implements Disposable {
     this.#timer = setTimeout(() => void this.#poll(), everyMs);
   }
 
-  /** Stops polling while our side processes events and does not read; otherwise events that wait to be read would be lost. */
+  /** Stops polling while our side processes events and does not read. Otherwise events that wait to be read would be lost. */
   pause(): void {
     this.#isPaused = true;
   }

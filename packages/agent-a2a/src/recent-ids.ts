@@ -3,15 +3,18 @@ import { hash } from 'node:crypto';
 /** UTF-16 units up to which an id is kept unchanged. A longer id is kept as a hash. */
 export const KEPT_ID_UNITS_MAX = 128;
 
-/** The stored form of an id: a turn keeps thousands of ids, and a remote agent may send ids as long as a whole event. */
+/**
+ * The stored form of an id. It is short, because a turn keeps thousands of ids, and a remote agent may send ids as long as a whole event.
+ */
 export function keptId(id: string): string {
-  // Hashes UTF-16: in UTF-8, ids that differ only in half a surrogate pair would be equal.
+  // Hashes UTF-16, because in UTF-8 ids that differ only in half a surrogate pair would be equal.
   return id.length <= KEPT_ID_UNITS_MAX ? id : hash('sha256', Buffer.from(id, 'utf16le'));
 }
 
 /**
- * Recent ids: at least the `max` newest and fewer than twice as many. That is enough because a repeated delivery follows the first one
- * closely. The ids are in two sets, and the older set is dropped as a whole: deleting single ids would cost more than the rest of a token.
+ * Recent ids: at least the `max` newest and fewer than twice as many. That is enough, because a repeated delivery follows the first one
+ * closely. The ids are in two sets, and the older set is dropped as a whole, because deleting single ids would cost more than the rest of a
+ * token.
  */
 export class RecentIds {
   #newer = new Set<string>();

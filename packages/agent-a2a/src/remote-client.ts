@@ -48,7 +48,7 @@ type RemoteClientOptions = {
 /** A method that an extension adds. Its name is the same in every dialect. */
 type ExtensionMethod = { extension: string };
 
-/** How the client goes on after an event: it reads on at once, reads on after the promise, or stops. */
+/** What the client does after an event: it reads on at once, reads on after the promise, or stops. */
 type Taken = undefined | Promise<void> | 'stop';
 
 type Context = {
@@ -57,7 +57,7 @@ type Context = {
   totalMsMax: number;
   /** Whether the agent may be silent now because it waits for credentials. */
   mayBeSilent?: () => boolean;
-  /** The agent whose dialect `params` use. Absent if they are the same in every dialect. */
+  /** The agent in whose dialect `params` are written. Absent if they are the same in every dialect. */
   agent?: RemoteAgent;
 };
 
@@ -78,8 +78,8 @@ export class RemoteClient {
   }
 
   /**
-   * Returns the agent as its card describes it; an expired card is used while the agent is unreachable. Throws AgentFault when
-   * there is none.
+   * Returns the agent as its card describes it. While the agent is unreachable, an expired card is used; if there is none, throws
+   * AgentFault.
    */
   async agent(): Promise<RemoteAgent> {
     if (this.#cached !== undefined && performance.now() < this.#cached.untilMs) return this.#cached.agent;
@@ -93,12 +93,14 @@ export class RemoteClient {
     }
   }
 
-  /** The report of the card that was read last, usable or not. Undefined before an answer of the server. */
+  /** The report of the card that was read last, whether usable or not. Undefined before the server has answered. */
   get report(): CardReport | undefined {
     return this.#report;
   }
 
-  /** Reads the card again before it expires. Returns undefined when the address and the dialect are unchanged, or the card cannot be read. */
+  /**
+   * Reads the card again before it expires. Returns undefined if the address and the dialect are unchanged, or if the card cannot be read.
+   */
   async changedFrom(agent: RemoteAgent): Promise<RemoteAgent | undefined> {
     const now = await this.#findAgent().catch(() => undefined);
     if (now === undefined) return undefined;
@@ -127,7 +129,7 @@ export class RemoteClient {
     let hasBegun = false;
     const takeInTime = (events: RemoteResponse[]): Taken => {
       hasBegun = true;
-      // Only events are a sign of life: the servers of the Python SDKs write `: ping` as long as the connection is open, and other
+      // Only events show that the agent is alive: servers of the Python SDKs write `: ping` as long as the connection is open, and other
       // keep-alives are frames of kinds unknown to A2A.
       const isAlive = events.some(event => !('unknown' in event));
       if (isAlive) deadlines.touch();
@@ -227,7 +229,7 @@ export class RemoteClient {
     return await requestWithin(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
   }
 
-  /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, some only the HTTP error. */
+  /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, others send only the HTTP error. */
   async #answer(response: Dispatcher.ResponseData<unknown>): Promise<RemoteResponse> {
     const { statusCode } = response;
     const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode), {
@@ -273,8 +275,8 @@ export class RemoteClient {
 }
 
 /**
- * Gives what has arrived to `take` as soon as it arrives: an iterator's steps would cost as much as the rest of a token. Resolves when the body ends or
- * `take` stops it. Rejects with the error of the body, or of `take`.
+ * Passes data to `take` as soon as it arrives, because the steps of an iterator would cost as much as the rest of a token. Resolves when
+ * the body ends or `take` stops it. Rejects with the error of the body, or of `take`.
  */
 function readChunks(body: Readable, take: (chunk: Buffer) => Taken): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -6,14 +6,14 @@ import type { RemoteClient } from './remote-client.ts';
 /** State that a later attempt needs to cancel the agent's task (`Agent.cancelRemoteRun`). */
 export type RemoteRun = { taskId: string };
 
-/** Undefined for state of another adapter, because an operator may change the adapter of an agent while its tasks run. */
+/** Undefined for the state of another adapter, because an operator may change an agent's adapter while its tasks run. */
 export function taskIdOf(run: unknown): string | undefined {
   return isObject(run) && typeof run.taskId === 'string' ? run.taskId : undefined;
 }
 
 /**
- * Sends tasks/cancel. Any answer is final, even an error: it means that the task is unknown or has ended. The request is repeated only if
- * there is no answer, or one that a server or proxy sends while it restarts.
+ * Sends tasks/cancel. Any answer is final, even an error, which means that the task is unknown or has ended. The request is repeated only
+ * if there is no answer, or an answer that a server or proxy sends while it restarts.
  */
 export function cancelRequest(client: RemoteClient, taskId: string, trace: Turn['trace']): CancelRequest {
   return async signal => {

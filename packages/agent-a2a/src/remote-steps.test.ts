@@ -74,7 +74,7 @@ test('a step is answered with its key, and again once its outcome is stored', as
   assert.deepEqual(faults, []);
 });
 
-test('an outcome of an earlier attempt is given back, and not stored again', async () => {
+test('the outcome of an earlier attempt is returned and is not stored again', async () => {
   const stored = new Stored({ value: 7 });
   const { ask, answers } = started(stored);
   await ask({ id: '1', steps: ['charge'] });
@@ -86,7 +86,7 @@ test('an outcome of an earlier attempt is given back, and not stored again', asy
   assert.deepEqual(stored.calls, ['begin charge', 'begin send']);
 });
 
-test('an attempt that continues the run of an earlier one reaches each of its steps first', async () => {
+test('an attempt that continues an earlier attempt’s run first reaches each of its steps', async () => {
   const stored = new Stored({ value: 7 });
   const { ask, answers } = started(stored);
   await ask({ id: '5', steps: ['charge', 'send'], outcome: '{"value":"sent"}' });
@@ -94,7 +94,7 @@ test('an attempt that continues the run of an earlier one reaches each of its st
   assert.deepEqual(answers, [{ id: '5' }]);
 });
 
-test('an error of the author goes to the agent, even where steps cannot be stored', async () => {
+test('an author’s error goes to the agent, even if steps cannot be stored', async () => {
   const { ask, answers } = started(new Stored());
   await ask({ id: '1', steps: ['other'] });
   const { ask: askWithout, answers: without } = started(undefined);

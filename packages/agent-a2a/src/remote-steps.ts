@@ -16,7 +16,10 @@ const STEP_NAME_UNITS_MAX = 128;
 const ERROR_NAME_UNITS_MAX = 128;
 const ERROR_MESSAGE_UNITS_MAX = 1_024;
 
-/** The agent waits at the last of `steps`, the names of the steps that its run has reached. `outcome` is set if it has run that step. */
+/**
+ * `steps` are the names of the steps that the agent's run has reached. The agent waits at the last one. `outcome` is set if it has run that
+ * step.
+ */
 type StepRequest = { id: string; steps: readonly string[]; outcome?: StepOutcome };
 
 type RemoteStepsOptions = {
@@ -34,7 +37,7 @@ export class RemoteSteps {
   /** Id of the newest request. A poll returns it again. */
   #newest: string | undefined;
   #isServing = false;
-  /** How many steps of the run this attempt has begun, and how the last of them has begun. */
+  /** The number of steps of the run that this attempt has begun, and the state in which the last one began. */
   #begun: { count: number; last?: BegunStep } = { count: 0 };
 
   constructor(options: RemoteStepsOptions) {
@@ -49,7 +52,7 @@ export class RemoteSteps {
     const request = requestOf(asked);
     if (request !== undefined && request.id === this.#newest) return;
     if (request === undefined || this.#isServing) {
-      const what = request === undefined ? 'asked for a step in a wrong form' : 'asked for two steps at once';
+      const what = request === undefined ? 'sent a malformed request for a step' : 'asked for two steps at once';
       this.#options.onFault(protocolFault(what));
       return;
     }
@@ -77,13 +80,13 @@ export class RemoteSteps {
     }
   }
 
-  /** An earlier attempt may have begun the run, and have stored its steps: this attempt reaches each of them first. */
+  /** An earlier attempt may have begun the run and have stored steps. This attempt first reaches each of those. */
   async #store({ steps: names, outcome }: StepRequest): Promise<JsonObject> {
     const { steps } = this.#options;
     if (steps === undefined) throw new AgentMisuse('this agent runs where steps cannot be stored');
     let { count, last } = this.#begun;
     for (const name of names.slice(count)) {
-      if (last !== undefined && last.outcome === undefined) throw protocolFault('came to a step before the end of another');
+      if (last !== undefined && last.outcome === undefined) throw protocolFault('began a step before the previous one ended');
       last = await steps.begin(name);
       count += 1;
       this.#begun = { count, last };

@@ -102,7 +102,7 @@ export class RemoteTurn {
   #webhookCalls: WebhookCalls | undefined;
   #isStreamRefused = false;
   #hasSubscribed = false;
-  /** Another run of this turn has sent the message, and no snapshot has proved that the text is complete. */
+  /** Another run of this turn has sent the message, and no snapshot has yet proved that the text is complete. */
   #isUnproved = false;
   /** The task that this attempt has reported to the log as its own. */
   #reported: string | undefined;
@@ -132,8 +132,8 @@ export class RemoteTurn {
   }
 
   /**
-   * The events of the turn, in arrays of those that arrived together. The states write into the reader while this generator waits, so that one
-   * step of an iterator brings a token from the socket to the caller.
+   * The events of the turn, in arrays of those that arrived together. The states write into the reader while this generator waits, so that
+   * a token takes only one iterator step from the socket to the caller.
    */
   async *run(): AsyncGenerator<AgentEvent[]> {
     let end: { error?: unknown } | undefined;
@@ -196,7 +196,7 @@ export class RemoteTurn {
     }
   }
 
-  /** Lets the caller take what was read. Returns a promise to wait for if the caller has not yet taken what was read before. */
+  /** Lets the caller take what was read. If the caller has not yet taken what was read earlier, returns a promise to wait for. */
   #deliver(): Promise<void> | undefined {
     if (this.#left.signal.aborted) return undefined;
     const wake = this.#wake;
@@ -250,9 +250,9 @@ export class RemoteTurn {
   }
 
   /**
-   * Cancels the tasks that earlier attempts of this turn began, except one that this turn continues: otherwise two models would run and be
-   * paid at once. Continuing such a task would not give its whole text, because an agent need not keep it. Rejects when the agent cannot be
-   * reached.
+   * Cancels the tasks that earlier attempts of this turn began, except one that this turn continues. Otherwise two models would run, and be
+   * paid, at the same time. Continuing such a task would not yield its whole text, because an agent need not keep it. Rejects when the
+   * agent cannot be reached.
    */
   async #cancelEarlier(): Promise<void> {
     const { client, cancels } = this.#options;
@@ -388,7 +388,7 @@ export class RemoteTurn {
 
   /**
    * Follows the events from now on. Earlier ones may be missing, so none of them is shown: the text comes from the task itself, which is
-   * read from time to time and at its end. Otherwise a text with a hole would remain if the turn failed.
+   * read from time to time and at its end. Otherwise a text with a gap would remain if the turn failed.
    */
   async #subscribe(): Promise<void> {
     const { taskId } = this.#reader.ids;
@@ -457,7 +457,7 @@ export class RemoteTurn {
     this.#reportRun();
   }
 
-  /** An agent that names contexts itself needs its own name again in the next turn. */
+  /** An agent that chooses context ids itself needs its own id again in the next turn. */
   #withContext(events: AgentEvent[]): AgentEvent[] {
     const { contextId } = this.#reader.ids;
     if (!this.#reader.ended || contextId === undefined || contextId === this.#options.context) return events;
@@ -523,8 +523,8 @@ export class RemoteTurn {
     const taskId = this.#reader.ids.taskId ?? (isOver ? this.#answered : undefined);
     if (taskId === undefined) return;
     if (this.#reader.ended) return cancels.ended(taskId);
-    // Not canceled: the next turn continues a task that waits for credentials, and the next attempt continues a task whose question is
-    // being answered.
+    // These are not canceled: the next turn continues a task that waits for credentials, and the next attempt continues a task whose
+    // question is being answered.
     const isContinued = this.#reader.waiting !== undefined || (resumeOf(this.#turn).taskId !== undefined && !this.#hasFailed);
     if (isContinued && !isOver) return;
     await cancels.begin(taskId, cancelRequest(client, taskId, this.#turn.trace));
@@ -537,7 +537,7 @@ export class RemoteTurn {
   }
 }
 
-/** JSON-RPC's own errors are shown by name, because a number of five digits would look like an id. */
+/** JSON-RPC's own errors are shown by name, because a five-digit number would look like an id. */
 function rpcWord(code: number): string {
   if (code === -32603) return 'rpc_internal_error';
   if (code === -32602) return 'rpc_invalid_params';
@@ -553,7 +553,7 @@ function isSettling(event: StreamResponse): boolean {
   return 'task' in event && isSettled(event.task.status.state);
 }
 
-/** Auth-required is not settled: the agent continues by itself once it has the credentials. */
+/** Auth-required does not settle the turn, because the agent continues by itself once it has the credentials. */
 function isSettled(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
 }

@@ -1,6 +1,6 @@
 import { type AgentEvent, GrowingText, isRepetition } from '@hopline/agent';
 
-/** Artifacts of one turn that are kept for comparison with texts and snapshots. */
+/** Maximum number of artifacts of one turn that are kept for comparison with texts and snapshots. */
 export const ARTIFACTS_MAX = 1024;
 
 export type ReceivedText = { text: string; id: string };
@@ -14,7 +14,7 @@ type Mirror = { of: string; held: ReceivedText[]; rest: string };
  * the whole text as a status, then as an artifact. Two forms are recognized by their text:
  *
  * - One piece is equal to all pieces since the last repetition. It is held until the next event: a whole text that follows, or that came
- *   before as an artifact, decides. Otherwise it is a repetition if it is long enough that no model emits it as a piece.
+ *   earlier as an artifact, decides. If there is none, the piece is a repetition if it is so long that no model emits it as a piece.
  * - The pieces, from the first on, are the text of the artifacts before them. They are held as long as they repeat it.
  *
  * `events`: receives the other pieces.
@@ -75,7 +75,7 @@ export class RepeatedTexts {
     return artifact.text;
   }
 
-  /** Whether the text is that of an artifact that has ended. */
+  /** Whether the text equals that of an artifact that has ended. */
   isArtifact(text: string): boolean {
     for (const artifact of this.#artifacts.values()) if (isWhole(artifact, text)) return true;
     return false;
@@ -132,7 +132,7 @@ export class RepeatedTexts {
     return true;
   }
 
-  /** Returns the part of the piece that the artifacts do not have: nothing while it repeats them. */
+  /** Returns the part of the piece that the artifacts do not have. While the piece repeats them, that is nothing. */
   #continueMirror(mirror: Mirror, piece: ReceivedText, events: AgentEvent[]): string {
     const { text } = piece;
     const { held, rest } = mirror;
@@ -146,7 +146,7 @@ export class RepeatedTexts {
       this.#drop(held.map(({ text }) => text).join('') + rest);
       return text.slice(rest.length);
     }
-    // The pieces only begin like the artifacts, so they are another text, and all of it is new.
+    // The pieces only begin like the artifacts. They are a different text, and all of it is new.
     for (const one of held) this.#emit(one, events);
     return text;
   }

@@ -4,13 +4,13 @@ import { type Dispatcher, request } from 'undici';
 type Options = Omit<NonNullable<Parameters<typeof request>[1]>, 'headers'> & { headers: Readonly<Record<string, string>> };
 
 /**
- * A request of undici that follows redirects within its origin. It opens its own connection: the agent may close a kept one while it is
- * being reused (gunicorn closes after 2 s, Node and uvicorn after 5 s), and then it is unknown whether the message was processed.
+ * A request of undici that follows redirects within its origin. It opens its own connection: the agent may close a kept connection while it
+ * is being reused (gunicorn closes after 2 s, Node and uvicorn after 5 s), and then it is unknown whether the message was processed.
  */
 export async function requestWithin(url: string, options: Options): Promise<Dispatcher.ResponseData<unknown>> {
   let target = new URL(url);
-  // Asks for uncompressed responses: nothing here decompresses them, and without this header a request accepts every coding (RFC 9110,
-  // 12.5.3).
+  // Asks for uncompressed responses, because nothing here decompresses them, and without this header a request accepts every coding (RFC
+  // 9110, 12.5.3).
   const headers = { ...options.headers, 'accept-encoding': 'identity' };
   for (let redirects = 0; ; redirects += 1) {
     const response = await request(target, { ...options, headers, reset: true });

@@ -54,7 +54,7 @@ test('pieces of the answer are added up, even if a piece repeats the previous on
   );
 });
 
-test('texts that contain the previous ones are the answer so far, and no sent text is taken back', () => {
+test('texts that contain the previous ones are the answer so far, and text that was sent is never taken back', () => {
   const { answers, count } = fold(['Here', 'Here is', 'Here is', 'Here is the', 'Here is the text', 'Here is the text.']);
   assert.deepEqual(answers, ['Here', 'Here', 'Here', 'Here', 'Here is the text', 'Here is the text.']);
   assert.equal(count, 1);
@@ -67,7 +67,7 @@ test('texts that contain the previous ones are the answer so far, and no sent te
   );
 });
 
-test('the whole text after a short answer decides its meaning; without one the texts are pieces', () => {
+test('a whole text after a short answer decides its meaning; without a whole text the texts are pieces', () => {
   const texts = ['Hi', 'Hi there'];
   assert.equal(fold(texts, { whole: 'Hi there' }).end, 'Hi there');
   assert.equal(fold(texts, { whole: 'HiHi there' }).end, 'HiHi there');

@@ -4,13 +4,13 @@ import { type ReceivedText, RepeatedTexts } from './repeated-texts.ts';
 
 /** Texts count as cumulative if this many in a row, from the first one, begin with the previous text and are longer. */
 export const CUMULATIVE_STEPS = 3;
-/** Most texts held while their meaning is undecided. One more makes them pieces. */
+/** Maximum number of texts held while their meaning is undecided. With one more they count as pieces. */
 export const HELD_TEXTS_MAX = 8;
 
 /**
- * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide what they all mean: each
- * is the next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
- * until later texts, or the whole answer, decide, so that no sent text has to be taken back.
+ * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide what they all mean:
+ * each is the next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It
+ * is held until later texts, or the whole answer, decide, so that text which was sent need not be taken back.
  *
  * `events`: receives the events. A generator would cost as much as the rest of a token.
  */

@@ -71,7 +71,7 @@ test('metadata takes precedence over the form of the text', () => {
   }
 });
 
-test('arguments and a result of the agent pass, in any form', () => {
+test('arguments and results of the agent are passed on in any form', () => {
   assert.deepEqual(noticeOfMetadata({ tool: 'x', phase: 'start', arguments: { city: 'Rome' }, result: 'early' }), {
     phase: 'start',
     tool: 'x',

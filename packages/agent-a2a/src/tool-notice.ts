@@ -16,8 +16,8 @@ export type ToolNotice = {
 };
 
 /**
- * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede the notice, and
- * `**` may surround the name (S2-3). Names have 1 to 128 characters without spaces, unlike prose.
+ * They match the whole status text, never a prefix, because an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede
+ * the notice, and `**` may surround the name (S2-3). Names have 1 to 128 characters without spaces, unlike prose.
  */
 const START = /^\s*[🔧🔍]\s*(?:[^:\n]{1,64}:\s+)?Calling tool:\s*\**([\w.\-/]{1,128}?)\**(?:\.{3})?\s*$/u;
 const END = /^\s*([✅❌])\s*(?:[^:\n]{1,64}:\s+)?Tool\s+\**([\w.\-/]{1,128}?)\**\s+(completed|failed)\s*$/u;
@@ -37,7 +37,7 @@ export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadat
   return { phase, tool, ...callId, failed: failed === true, ...(args !== undefined && { arguments: args }), ...ended };
 }
 
-/** The error in the response of a call of ADK that waits for its confirmation (`FunctionTool.run_async`). */
+/** The error in the response of an ADK call that waits for its confirmation (`FunctionTool.run_async`). */
 const WAITS_FOR_CONFIRMATION = 'This tool call requires confirmation, please approve or reject.';
 
 /** Reads a part of Google ADK, whose A2A server sends calls and their responses as data. A response with `error` is a failure. */

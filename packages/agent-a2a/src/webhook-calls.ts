@@ -3,7 +3,7 @@ import type { Webhook, Webhooks } from './options.ts';
 
 type Pause = {
   signal: AbortSignal;
-  /** Shortest time between two polls, in milliseconds: an agent may call for every token. */
+  /** Minimum time between two polls in milliseconds, because an agent may call for every token. */
   restMs: number;
   /** Longest wait for a call, in milliseconds. */
   msMax: number;

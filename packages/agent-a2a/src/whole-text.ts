@@ -4,8 +4,8 @@ import { EventReader, type ReaderOptions } from './event-reader.ts';
 
 /**
  * Whether a task begun by another attempt holds the whole text of its turn, from the first character. An agent need not keep its text in
- * the task; the task then has only the newest piece. The text is proved complete if it begins with what clients have seen, or if the task
- * has ended with results: a task keeps its artifacts ([A2A 1.0] 3.7), but not its statuses.
+ * the task; the task then has only the newest piece. The text is proved to be complete if it begins with what clients have seen, or if the
+ * task has ended with results, because a task keeps its artifacts ([A2A 1.0] 3.7), but not its statuses.
  */
 export function isWholeText(task: Task, { turn, options }: { turn: Turn; options: ReaderOptions }): boolean {
   const { shownText = '' } = turn;

@@ -5,7 +5,7 @@ import type { Turn } from '@hopline/agent';
 /** UTF-16 units of the JSON of a state that is kept for the next run of its thread. */
 export const STATE_UNITS_MAX = 64 * 1024;
 
-/** State that a turn passes to the next one: that of the thread, and the question that the next message answers. */
+/** State that a turn passes to the next one: the state of the thread, and the question that the next message answers. */
 export type ThreadResume = { state?: JsonObject; interruptId?: string };
 
 export function resumeOf(resume: unknown): ThreadResume {
@@ -21,9 +21,10 @@ export function keptResume({ state, interruptId }: ThreadResume): ThreadResume {
 }
 
 /**
- * The input of the run that is a turn. The thread is the context of its owner, because two owners may have chosen the same context id. Ids of threads and
- * runs follow from those of contexts and messages, so that a server that knows runs finds the run of an earlier attempt. They are other ids, because a
- * server may keep its messages in the same log. The answer to a question is in `resume`, and not in the messages.
+ * The input of the run that is a turn. The thread is the context of its owner, because two owners may have chosen the same context id. Ids
+ * of threads and runs are derived from those of contexts and messages, so that a server that stores runs finds the run of an earlier
+ * attempt. They differ from those ids, because a server may keep its messages in the same log. The answer to a question is in `resume`, and
+ * not in the messages.
  */
 export function runInputOf({ contextId, owner, message, history, resume }: Turn): JsonObject {
   const { state = {}, interruptId } = resumeOf(resume);

@@ -85,7 +85,7 @@ test('a question ends the turn, with the state of the thread for the next one', 
   assert.match(JSON.stringify(readAll([finished(two)])), /several questions at once/);
 });
 
-test('a state above its bound is not kept, and a change that it does not allow ends the run', () => {
+test('a state above its bound is not kept, and a change that does not fit the state ends the run', () => {
   const snapshot = { type: 'STATE_SNAPSHOT', snapshot: { long: 'x'.repeat(STATE_UNITS_MAX) } };
   assert.deepEqual(readAll([snapshot, finished()]), [{ type: 'done', resume: {} }]);
   for (const path of ['/absent/member', '/__proto__/polluted'])

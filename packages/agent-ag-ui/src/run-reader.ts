@@ -104,7 +104,7 @@ export class RunReader {
     return this.#open.delete(messageId) && this.#sent.has(messageId) ? [{ type: 'text-end', stream: messageId }] : [];
   }
 
-  /** A chunk without an id continues the previous one's message; a chunk of another message ends it. */
+  /** A chunk without an id continues the message of the previous chunk; a chunk of another message ends it. */
   #textChunk({ messageId, role, delta }: JsonObject): AgentEvent[] {
     const id = typeof messageId === 'string' ? messageId : this.#chunk?.id;
     if (id === undefined) return [];
@@ -177,7 +177,7 @@ export class RunReader {
     }
   }
 
-  /** The answer are the messages after that of the user. */
+  /** The answer consists of the messages after the user's message. */
   #snapshot(messages: unknown): void {
     if (!Array.isArray(messages)) return;
     const asked = messages.findLastIndex(
@@ -215,7 +215,7 @@ export class RunReader {
     if (asked.length > 1)
       return this.#end({
         type: 'failed',
-        reason: 'the agent asked several questions at once, which a task cannot',
+        reason: 'the agent asked several questions at once; a task can ask only one',
         retryable: false,
       });
     if (!isObject(first) || typeof first.id !== 'string')

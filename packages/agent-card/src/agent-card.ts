@@ -126,8 +126,8 @@ export function agentCard(settings: AgentCardSettings): AgentCard {
 
 /**
  * In order of preference: 1.0 before 0.3, JSON-RPC first, no tenant first. Clients should use the first interface of a binding ([A2A 1.0]
- * 8.3.2), but SDK 1.3.0 uses the last one of 1.0. So interfaces without a tenant are repeated after the tenants: no client ends up in a
- * tenant by accident.
+ * 8.3.2), but SDK 1.3.0 uses the last one of 1.0. So interfaces without a tenant are repeated after those with tenants, and no client ends
+ * up in a tenant by accident.
  */
 function interfacesOf({ url, moreInterfaces = [], tenants = [] }: AgentCardSettings): AgentInterface[] {
   const base = url.replace(/\/+$/, '');

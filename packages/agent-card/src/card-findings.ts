@@ -74,9 +74,9 @@ const ONLY_03: Members = {
 };
 
 /**
- * Deviations of a card from A2A: required members that are missing or empty, members of the wrong type, versions that Hopline does not know, and a card
- * without an interface that Hopline speaks. A card with `supportedInterfaces` follows 1.0, any other one 0.3; a card may follow both. The sentences
- * have no text of the card, which anyone may have written.
+ * Deviations of a card from A2A: required members that are missing or empty, members of the wrong type, versions that Hopline does not
+ * support, and a card without a supported interface. A card with `supportedInterfaces` follows 1.0, any other card follows 0.3, and a card
+ * may follow both. The sentences do not contain text of the card, which anyone may have written.
  */
 export function cardFindings(card: unknown): string[] {
   if (!isObject(card)) return ['The agent card must be an object.'];
@@ -136,7 +136,7 @@ function versionFaults(card: JsonObject): string[] {
   return [['protocolVersion', card.protocolVersion] as const, ...named].flatMap(([path, value]) => {
     const version = text(value);
     if (version === undefined || dialectOfVersion(version) !== undefined) return [];
-    return [`${path} is not a version of A2A that Hopline knows: 0.2, 0.3 or 1.0.`];
+    return [`${path} is not a version of A2A that Hopline supports: 0.2, 0.3 or 1.0.`];
   });
 }
 
@@ -147,6 +147,6 @@ function interfaceFaults(card: JsonObject): string[] {
   } catch (error) {
     if (!(error instanceof A2AError)) throw error;
     const path = isSet(card.supportedInterfaces) ? 'supportedInterfaces' : 'url';
-    return [`${path} leads to no interface that Hopline speaks: JSON-RPC of A2A 0.2, 0.3 or 1.0.`];
+    return [`${path} has no interface that Hopline supports: JSON-RPC of A2A 0.2, 0.3 or 1.0.`];
   }
 }

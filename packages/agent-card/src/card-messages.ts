@@ -1,9 +1,7 @@
 import type { JsonObject } from '@hopline/a2a';
 import { isObject, list } from '@hopline/a2a/json-value';
 
-/**
- * `required`: present even when empty. `optional`: present when set, to any value. Absent: left out when it has its default.
- */
+/** `required`: present even if empty. `optional`: present if set, whatever the value. Absent: left out if it has its default. */
 type Presence = 'required' | 'optional';
 type Field = { presence?: Presence; of?: CardMessage; each?: CardMessage; values?: CardMessage };
 
@@ -81,7 +79,7 @@ export const CARD_MESSAGE: CardMessage = {
   iconUrl: optional,
 };
 
-/** The known fields of a message that `keeps` accepts, at every depth; `keeps` is not called for nested messages. */
+/** The known fields of a message that `keeps` accepts, at every depth. `keeps` is not called for nested messages. */
 export function messageOf(
   value: JsonObject,
   message: CardMessage,

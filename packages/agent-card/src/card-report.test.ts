@@ -47,11 +47,11 @@ test('each finding has the path of its member', () => {
   assert.deepEqual(findings({ ...card03, protocolVersion: undefined }), ['protocolVersion is missing.']);
 });
 
-test('an unknown version and a card without an interface that Hopline speaks are findings', () => {
+test('an unknown version, and a card without an interface that Hopline supports, are findings', () => {
   assert.deepEqual(cardFindings({ ...card10, supportedInterfaces: [jsonRpc, { ...jsonRpc, protocolVersion: '2.0' }] }), [
-    'supportedInterfaces[1].protocolVersion is not a version of A2A that Hopline knows: 0.2, 0.3 or 1.0.',
+    'supportedInterfaces[1].protocolVersion is not a version of A2A that Hopline supports: 0.2, 0.3 or 1.0.',
   ]);
-  const none = 'leads to no interface that Hopline speaks: JSON-RPC of A2A 0.2, 0.3 or 1.0.';
+  const none = 'has no interface that Hopline supports: JSON-RPC of A2A 0.2, 0.3 or 1.0.';
   assert.deepEqual(cardFindings({ ...card10, supportedInterfaces: [{ ...jsonRpc, protocolBinding: 'GRPC' }] }), [
     `supportedInterfaces ${none}`,
   ]);

@@ -56,7 +56,7 @@ test('a card signed with any usual key, as PEM or JWK, verifies as a whole [S4-5
   }
 });
 
-test('the configured key id wins; an RSA key may name its algorithm [S4-5]', async () => {
+test('the configured key id takes precedence; an RSA key may name its algorithm [S4-5]', async () => {
   const key = JSON.stringify({ ...jwk(rsa.privateKey), kid: 'own', alg: 'PS512' });
   const signer = await CardSigner.open({ key, keyId: 'configured' });
   assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);
@@ -84,7 +84,7 @@ test('the published key verifies the card, has a key id, and contains nothing pr
   }
 });
 
-/** Every document that differs from the given one by a single change: a character, a flag, a removed member or an added one. */
+/** Every document that differs from the given one in a single change: a character, a flag, a removed member or an added member. */
 function* tampered(value: unknown): Generator<unknown> {
   if (typeof value === 'string') yield `${value.slice(0, -1)}${value.endsWith('~') ? '-' : '~'}`;
   else if (typeof value === 'boolean') yield !value;
@@ -117,7 +117,7 @@ test('any change is detected, or lies outside the verified part [S4-5]', async (
       continue;
     }
     assert.ok(outcome !== false && !outcome.whole);
-    // Members of 0.3 are not in the verified part, and a reader of 1.0 does not see them.
+    // Members of 0.3 are not in the verified part, and readers of 1.0 do not see them.
     for (const name of ['url', 'preferredTransport', 'protocolVersion', 'additionalInterfaces', 'security', 'new']) {
       assert.ok(!(name in outcome.signed), name);
     }

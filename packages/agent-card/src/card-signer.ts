@@ -25,7 +25,7 @@ const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 export class CardSigner {
   readonly kid: string;
   readonly alg: string;
-  /** Changes when signatures would change: with the key, the key id or the URL. */
+  /** Changes whenever signatures would change: with the key, the key id or the URL. */
   readonly identity: string;
   /** The public key for clients (RFC 7517 4), derived from the public half, so no private member can leak into it. */
   readonly publicKey: JWK;

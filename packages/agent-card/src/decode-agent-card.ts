@@ -12,7 +12,7 @@ export type RemoteAgent = {
   tenant?: string;
   /** False only if the card has false. */
   streaming: boolean;
-  /** True only if the card has true: the agent calls a webhook when a task changes. */
+  /** True only if the card states it: the agent calls a webhook when a task changes. */
   pushNotifications: boolean;
   skills: AgentSkill[];
   /** URIs of the extensions that the card offers. Absent: none. */
@@ -64,7 +64,7 @@ export function interfaceVersion(version: unknown): string {
   return text(version) ?? '1.0';
 }
 
-/** The dialect in which Hopline speaks a version of A2A; undefined for an unknown version. */
+/** The dialect that Hopline uses for a version of A2A; undefined for an unknown version. */
 export function dialectOfVersion(version: string): DialectName | undefined {
   if (version.startsWith('1.')) return '1.0';
   return version.startsWith('0.3') || version.startsWith('0.2') ? '0.3' : undefined;

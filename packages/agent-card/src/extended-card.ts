@@ -22,8 +22,8 @@ export function extendedAgentCard(card: AgentCard, agents: readonly ExtendedAgen
 }
 
 /**
- * The card for a client of 1.0, without the members of 0.3. The public card has them for unknown readers; the Java SDK refuses
- * them in the result of an operation, and also a security scheme with more than one member.
+ * The card for a client of 1.0, without the members of 0.3. The public card has them for unknown readers. In the result of an operation,
+ * the Java SDK refuses them, and also a security scheme with more than one member.
  */
 export function cardOfMessage(card: AgentCard): JsonObject {
   return messageOf(card, CARD_MESSAGE);

@@ -13,7 +13,7 @@ test('URIs of a header are read despite blanks and gaps, up to a bound', () => {
   assert.deepEqual(extensionUris(many.join(',')), many.slice(0, HEADER_EXTENSIONS_MAX));
 });
 
-test('extensions both requested and offered are active; required ones must be requested', () => {
+test('an extension is active if it is both requested and offered; a required one must be requested', () => {
   assert.deepEqual(activeExtensions(['urn:b', 'urn:x'], [offered('urn:a'), offered('urn:b')]), ['urn:b']);
   assert.deepEqual(activeExtensions(['urn:a'], [offered('urn:a', true)]), ['urn:a']);
   assert.throws(

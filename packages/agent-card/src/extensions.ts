@@ -18,8 +18,8 @@ export function extensionUris(header: string | undefined): string[] {
 }
 
 /**
- * The requested extensions that the server offers: they are active for the request, and the response names them. Others are
- * ignored. Throws EXTENSION_SUPPORT_REQUIRED when a required extension is not requested.
+ * The requested extensions that the server offers. They are active for the request, and the response names them. Others are ignored. Throws
+ * EXTENSION_SUPPORT_REQUIRED when a required extension is not requested.
  */
 export function activeExtensions(requested: readonly string[], offered: readonly AgentExtension[]): string[] {
   const missing = offered.find(({ uri, required }) => required && !requested.includes(uri));

@@ -10,7 +10,8 @@ export type PublishedDocument = { json: string; etag: string };
 export type CardDocument<Card extends object = AgentCard> = PublishedDocument & { card: Card & { signatures?: CardSignature[] } };
 
 /**
- * A card that changes with its agents. It is built for each request, which is cheap, and signed once per content, which is not.
+ * A card that changes with its agents. It is built for each request, which is cheap, but signed only once per content, because signing is
+ * not.
  */
 export class PublishedCard<Card extends object = AgentCard> {
   /** The JWK set that verifies the signatures; undefined when the card is not signed. */

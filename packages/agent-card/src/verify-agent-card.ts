@@ -6,7 +6,7 @@ import { type SignedForm, signedForms } from './signed-forms.ts';
 /** Signatures checked per card. */
 export const SIGNATURES_MAX = 8;
 
-/** Asymmetric algorithms only: with a shared secret every reader could sign. */
+/** Only asymmetric algorithms, because with a shared secret every reader could sign. */
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 
 /**
@@ -57,7 +57,7 @@ function formsOf(card: JsonObject): Record<SignedForm, string> {
   }
 }
 
-/** The widest form that the signature covers; undefined when it covers none, or its key is unknown. */
+/** The widest form that the signature covers; undefined if it covers none, or if its key is unknown. */
 async function formUnder(
   signature: JsonObject,
   forms: Record<SignedForm, string>,

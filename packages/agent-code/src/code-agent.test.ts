@@ -31,7 +31,7 @@ const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' 
 
 type Host = { link: HostLink; end: (code: number) => void; isStarted: () => boolean; isKilled: () => boolean };
 
-/** A host without a process: its code runs in the test, and the pipe is one of the test. */
+/** A host without a process. Its code runs in the test, and the test provides the pipe. */
 function hostOf(serve: (channel: Duplex, exit: (code: number) => void) => void): Host {
   const [channel, other] = duplexPair();
   const { promise: ended, resolve } = Promise.withResolvers<string>();
@@ -105,7 +105,7 @@ async function eventsOf(agent: Agent, turn = turnOf()): Promise<unknown[]> {
   return events;
 }
 
-test('a turn passes through the pipe: message, events in order, name, skills', async t => {
+test('a turn goes through the pipe: message, events in order, name, skills', async t => {
   const host = honest(
     defined(async function* (turn) {
       yield `Hello ${turn.text}`;
@@ -161,7 +161,7 @@ for (const { kind, between } of [
   { kind: 'text with pauses', between: async () => loopTurns(5) },
   { kind: 'text and other events', between: async () => notice('now') },
 ]) {
-  test(`code that yields ${kind} while nothing is taken sends no second frame above the window`, async t => {
+  test(`while its events are not taken, code that yields ${kind} sends no second frame above the window`, async t => {
     const text = 'x'.repeat(60_000);
     const whole = Math.ceil(WINDOW_BYTES / text.length);
     let yielded = 0;
@@ -389,11 +389,11 @@ test('a malformed event fails only its turn', async t => {
   assert.ok(!host.isKilled());
 });
 
-test('steps pass through the pipe: outcomes of an earlier attempt, those that are stored, and the errors of both', async t => {
+test('steps go through the pipe: outcomes of an earlier attempt, new outcomes, and the errors of both', async t => {
   const ended: StepOutcome[] = [];
   const steps: TurnSteps = {
     begin: async name => {
-      if (name === 'other') throw new AgentMisuse('step other comes where attempt 1 has stored step one');
+      if (name === 'other') throw new AgentMisuse('step other runs where attempt 1 stored step one');
       return { key: `key of ${name}`, ...(name === 'known' && { outcome: { value: [1] } }) };
     },
     end: async outcome => void ended.push(outcome),
@@ -414,7 +414,7 @@ test('steps pass through the pipe: outcomes of an earlier attempt, those that ar
   const agent = await agentOf(t, [honest(code)]);
   await assert.rejects(eventsOf(agent, turnOf({ steps })), (error: unknown) => {
     assert.ok(error instanceof AgentMisuse);
-    assert.equal(error.message, 'step other comes where attempt 1 has stored step one');
+    assert.equal(error.message, 'step other runs where attempt 1 stored step one');
     return true;
   });
   assert.deepEqual(seen, [[1], { key: 'key of new' }, 'RangeError']);
@@ -439,7 +439,7 @@ test('a step that waits for its answer ends with its turn', async t => {
   assert.equal(ended, 'the turn is over');
 });
 
-test('a run that the log cannot store fails its turn; a turn that reports runs endlessly is ended', async t => {
+test('a run that the log cannot store makes its turn fail; a turn that reports runs endlessly is ended', async t => {
   const run = (channel: Duplex, id: number) => channel.write(frameOf(JSON.stringify({ k: 'run', id, run: 1 })));
   const refusing = hostile((channel, id) => {
     run(channel, id);
@@ -457,7 +457,7 @@ test('a run that the log cannot store fails its turn; a turn that reports runs e
   await assert.rejects(eventsOf(agent), (error: unknown) => error instanceof AgentLost && error.word === 'code_violation');
 });
 
-test('a host whose event loop does not run is killed', async t => {
+test('a host whose event loop is blocked is killed', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const host = hostile(() => {});
   const agent = await agentOf(t, [host, honest(defined(async function* () {}))]);
@@ -504,7 +504,7 @@ test('a host that has not loaded its code within LOAD_MS_MAX is killed', async t
   assert.ok(host.isKilled());
 });
 
-test('code that hangs while it loads again is started once more; until then no work is taken, and the author reads why', async t => {
+test('code that hangs while reloading is started again; until it runs, no work is taken, and the author reads why', async t => {
   const shown: unknown[] = [];
   const second = hanging();
   const third = honest(
@@ -523,7 +523,7 @@ test('code that hangs while it loads again is started once more; until then no w
   assert.deepEqual(shown, ["the process of the agent's code did not load a.ts within 1 s (loadMsMax); it starts again"]);
 });
 
-test('an agent closes while its code loads again: the host is killed', async t => {
+test('if an agent closes while its code reloads, the host is killed', async t => {
   const second = hanging();
   const agent = await agentOf(t, [mortal(), second]);
   await assert.rejects(eventsOf(agent), AgentLost);
@@ -541,7 +541,7 @@ test('an agent whose code does not load at the first start is refused with a sen
   assert.ok(host.isKilled());
 });
 
-test('the author reads that an error that nothing caught has ended the process', async t => {
+test('the author reads that an uncaught error has ended the process', async t => {
   const shown: unknown[] = [];
   const host = hostile((channel, _id) => channel.end(frameOf(JSON.stringify({ k: 'crashed', text: 'Error: floating' }))));
   const agent = await agentOf(t, [host, honest(defined(async function* () {}))], { shown });

@@ -15,21 +15,24 @@ export type CodeAgentOptions = SessionListeners & {
   start: () => HostLink | Promise<HostLink>;
 };
 
-/** Wait before a host starts again: doubled from the first to the second value, of which jitter removes up to half. */
+/** Wait before a host starts again: doubled from the first value up to the second, minus up to half as jitter. */
 const RESTART_MS_MIN = 200;
 const RESTART_MS_MAX = 5_000;
-/** A host that ran this long counts as healthy: the wait begins at its minimum again. */
+/** A host that ran this long counts as healthy, and the wait starts again at its minimum. */
 const HEALTHY_MS = 30_000;
 /** How long a turn waits for a host that is starting. After that, the turn counts as an attempt. */
 const START_MS_MAX = 30_000;
 const CLOSE_MS_MAX = 5_000;
-/** A host that has not loaded its code within this time is killed: code may read a model of gigabytes first, but may also wait forever. */
+/**
+ * A host that has not loaded its code within this time is killed. It is long, because code may first read a model of gigabytes, but
+ * limited, because code may also wait forever.
+ */
 export const LOAD_MS_MAX = 300_000;
 
 /**
  * The agent of code that runs in a process of its own (ADR 151). Rejects with one sentence if the code exports no agent. A host that ends
- * is started again, and the turns that it ran reject with AgentLost. A host that does not load the code in time is started again as well,
- * unless it is the first one: then the promise rejects.
+ * is started again, and the turns that it ran reject with AgentLost. A host that does not load the code in time is also started again,
+ * unless it is the first one; in that case the promise rejects.
  */
 export async function createCodeAgent(options: CodeAgentOptions): Promise<Agent> {
   const hosts = new Hosts(options);
@@ -72,8 +75,9 @@ async function* batchesOf(hosts: Hosts, turn: Turn): AsyncGenerator<readonly Age
 }
 
 /**
- * One host after the other. As the gate of a worker it is closed from the end of a host until the next one has loaded the code, or has failed to: other
- * instances of the agent take the work in the meantime. If no host starts, the work is taken again, so that its tasks fail with a reason.
+ * Runs one host after another. As the gate of a worker it is closed from the end of a host until the next one has loaded the code or has
+ * failed to do so; other instances of the agent take the work in the meantime. If no host starts, the work is taken again, so that its
+ * tasks fail with a reason.
  */
 class Hosts implements WorkGate {
   readonly #options: CodeAgentOptions;
@@ -94,7 +98,7 @@ class Hosts implements WorkGate {
     return loaded;
   }
 
-  /** The host that runs, or starts. Rejects with AgentLost if none starts in time. */
+  /** The host that is running or starting. Rejects with AgentLost if none starts in time. */
   async session(): Promise<CodeSession> {
     const starting = this.#session as Promise<CodeSession>;
     const timeout = new AbortController();

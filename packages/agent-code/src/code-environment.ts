@@ -7,8 +7,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const SYSTEM = ['PATH', 'TMPDIR', 'HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER', 'LANG', 'LANGUAGE', 'TZ'];
 const LOCALE = 'LC_';
 /**
- * Variables of Node that neither hold a credential nor load a file as code. NODE_OPTIONS, NODE_DEBUG and NODE_TLS_REJECT_UNAUTHORIZED are not among
- * them, nor are those of proxies, whose values may hold a password: an entry that needs one names it.
+ * Variables of Node that neither hold a credential nor load a file as code. NODE_OPTIONS, NODE_DEBUG and NODE_TLS_REJECT_UNAUTHORIZED are
+ * not among them, nor are proxy variables, whose values may contain a password. An entry that needs such a variable names it.
  */
 const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COMPILE_CACHE', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
 /** Variables that describe the sub-agent's user; they would be wrong for any other user. */

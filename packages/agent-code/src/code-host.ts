@@ -41,7 +41,7 @@ export class CodeHost {
     channel.on('data', (chunk: Buffer) => {
       for (const document of this.#reader.read(chunk)) this.#take(JSON.parse(document.toString('utf8')) as ToHost);
     });
-    // The sub-agent has ended, and with it every reader of what the code does.
+    // The sub-agent has ended, so the output of the code no longer has a reader.
     for (const event of ['end', 'close', 'error'] as const) channel.on(event, () => exit(0));
   }
 
@@ -89,7 +89,7 @@ export class CodeHost {
     try {
       const agent = await this.#options.load(code, folder, () => this.#send({ k: 'skipped' }));
       this.#agent = agent;
-      // After the module, which may register an SDK of its own.
+      // Runs after the module is loaded, because it may register an SDK of its own.
       if (traced) await collectSpans(this.#spans);
       const { name, reportsWork = false, repeatsText = false } = agent;
       const description = agent.description.slice(0, HOST_DESCRIPTION_CHARS_MAX);

@@ -35,7 +35,9 @@ export type Loaded = Extract<FromHost, { k: 'loaded' }>;
 
 /** How often a host is asked whether its event loop runs. */
 export const PING_MS = 5_000;
-/** A host that does not answer for this long while it has turns or questions is killed: code that never waits blocks all its turns. */
+/**
+ * A host that does not answer for this long while it has turns or questions is killed, because code that never waits blocks all its turns.
+ */
 export const HOST_SILENCE_MS_MAX = 30_000;
 /** The author reads that the code is still loading after this time. */
 export const LOAD_SHOWN_MS = 10_000;
@@ -355,7 +357,7 @@ function refusalOf({ message }: Thrown, cause: Thrown | undefined): Error {
   return new Error(message, cause && { cause: fromThrown(cause) });
 }
 
-/** `turn.log` takes only template literals; the host has made the line of one. */
+/** `turn.log` accepts only template literals, from which the host has made this line. */
 function asTemplate(line: string): TemplateStringsArray {
   return Object.freeze(Object.assign([line], { raw: Object.freeze([line]) }));
 }

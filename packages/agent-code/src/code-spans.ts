@@ -14,8 +14,8 @@ export function inTurn<T>(id: number, fn: () => T): T {
 }
 
 /**
- * Collects the spans of the code for its sub-agent, which exports them: the code has no exporter, and no credentials for one. Spans that end
- * after their turn are lost.
+ * Collects the spans of the code for its sub-agent, which exports them because the code has no exporter, and no credentials for one. Spans
+ * that end after their turn are lost.
  */
 export class CodeSpans implements SpanProcessor {
   readonly #send: SendSpans;

@@ -23,7 +23,7 @@ test('root gives each agent a user of its own, the same at each start', () => {
   assert.notDeepEqual(other, one);
 });
 
-test('the user of the sub-agent is shared for a reason, which is given', t => {
+test('if the code shares the user of the sub-agent, the reason is given', t => {
   const folder = folderOf(t);
   const closed = join(folder, 'closed');
   mkdirSync(closed, { mode: 0o700 });
@@ -36,7 +36,7 @@ test('the user of the sub-agent is shared for a reason, which is given', t => {
   assert.ok(choose({ paths: [join(folder, 'open.ts'), join(folder, 'missing.ts')] }).user);
 });
 
-test('a user that the setting names is taken, whatever it can read', () => {
+test('a user named in the setting is used, whatever it can read', () => {
   assert.deepEqual(choose({ setting: '1234:99', ownUid: 5, paths: ['/root'] }), { user: { uid: 1_234, gid: 99 } });
   for (const setting of ['daemon', '1:', '-1:1', 'Auto'])
     assert.throws(() => choose({ setting }), /^Error: HOPLINE_CODE_USER must be /);

@@ -12,7 +12,7 @@ const UIDS = 4_336;
 const BOTH = /^(\d{1,10}):(\d{1,10})$/;
 const [READ, SEARCH] = [0o4, 0o1];
 
-/** Whom the code runs as. `shared`: why it runs as the user of the sub-agent, whose credentials it can then read. */
+/** The user as which the code runs. `shared`: why it runs as the user of the sub-agent, whose credentials it can then read. */
 export type CodeUserChoice = { user: CodeUser; shared?: undefined } | { user?: undefined; shared: string };
 
 export type CodeUserOptions = {
@@ -35,7 +35,7 @@ export function chooseCodeUser({ setting, name, paths, ownUid, canStart }: CodeU
   if (given !== null) return { user: { uid: Number(given[1]), gid: Number(given[2]) } };
   if (setting !== 'auto') throw new Error('HOPLINE_CODE_USER must be auto, same, or two numbers UID:GID');
   if (ownUid !== 0) return { shared: 'only root may start a process of another user' };
-  // One user for each agent: those of one user can read each other's variables.
+  // One user for each agent, because processes of the same user can read each other's variables.
   const uid = UID_FIRST + (createHash('sha256').update(name).digest().readUInt32LE(0) % UIDS);
   const user = { uid, gid: uid };
   const closed = paths.find(path => !isOpenTo(user, path));
@@ -44,8 +44,8 @@ export function chooseCodeUser({ setting, name, paths, ownUid, canStart }: CodeU
 }
 
 /**
- * Whether a user may read a file or folder, judged by its mode and the modes of the folders above it. True for a missing one, because no
- * user could read it.
+ * Whether a user may read a file or folder, judged by its mode and the modes of the folders above it. True if the file is missing, because
+ * then no user could read it.
  */
 function isOpenTo({ uid, gid }: CodeUser, path: string): boolean {
   for (let at = path, bits = READ; ; at = dirname(at), bits = SEARCH) {

@@ -6,8 +6,8 @@ export const FRAME_BYTES_MAX = 17 * 1024 * 1024;
 /** Frames below this size are parsed without a look at their structure. */
 const SMALL_FRAME_BYTES = 256 * 1024;
 /**
- * Commas and opening brackets outside strings in a larger frame. A parsed value takes up to 20 times the bytes of its JSON, so that one frame of
- * brackets could exhaust the memory of the sub-agent.
+ * Commas and opening brackets outside strings in a larger frame. A parsed value takes up to 20 times the bytes of its JSON, so a single
+ * frame of brackets could exhaust the memory of the sub-agent.
  */
 export const STRUCTURE_MAX = 256 * 1024;
 
@@ -58,7 +58,7 @@ export class FrameReader {
       found.push(data.subarray(HEADER_BYTES, end));
       return data.subarray(end);
     }
-    // Copied into one buffer: a list of chunks could hold one object for each byte.
+    // Copied into one buffer, because a list of chunks could contain one object for each byte.
     this.#body = Buffer.allocUnsafe(bytes);
     this.#filled = 0;
     return data.subarray(HEADER_BYTES);

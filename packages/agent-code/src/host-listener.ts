@@ -12,7 +12,10 @@ type HostListener = {
   close(): Promise<void>;
 };
 
-/** Starts a host for each sub-agent that connects to the socket at `path`, and kills the previous host: an agent has one sub-agent. */
+/**
+ * Starts a host for each sub-agent that connects to the socket at `path`, and kills the previous host, because an agent has only one
+ * sub-agent.
+ */
 export async function serveHosts(path: string, options: HostProcessOptions): Promise<HostListener> {
   let host: HostProcess | undefined;
   const server = createServer({ pauseOnConnect: true }, (socket: Socket) => {

@@ -87,7 +87,7 @@ test('a module runs in a process of its own, and what it prints arrives by lines
   assert.equal(options.printed(), 'printed line\n');
 });
 
-test('the process ends when the agent closes, and with it what it has started', async t => {
+test('when the agent closes, its process ends, together with everything that it has started', async t => {
   const agent = await agentOf(t, await folderOf(t), () => startHostProcess(hostOptions()));
   const pid = pidIn((await playTurn(agent, 'Ada')).text);
   await agent.close();
@@ -153,7 +153,7 @@ export default defineAgent({
   },
 });`;
 
-test('a model that the code calls is counted by the sub-agent, with span and cost, as one of the adapter', async t => {
+test('the sub-agent counts a model that the code calls like a model of the adapter, with span and cost', async t => {
   const telemetry = await startTelemetry({ service: 'sub-agent', version: '1', instance: 'i', env: {} });
   t.after(() => telemetry.shutdown());
   await using server = await ModelServer.start(() => [{ tokens: ['Hel', 'lo'] }]);
@@ -188,7 +188,7 @@ test('a model that the code calls is counted by the sub-agent, with span and cos
   assert.match(text, /gen_ai_client_operation_duration_seconds_count\{.*agent="guide".*gen_ai_request_model="lab\/large"\} 1\n/);
 });
 
-test('a module that cannot be loaded is one sentence, with the cause for its author', async t => {
+test('a module that cannot be loaded is reported in one sentence, with the cause for its author', async t => {
   const folder = await folderOf(t, 'import "not-installed-anywhere";');
   await assert.rejects(
     agentOf(t, folder, () => startHostProcess(hostOptions())),
@@ -231,7 +231,7 @@ export default {
   },
 };`;
 
-test('SIGTERM to the container of the code waits until the sub-agent has drained its turns and is gone', async t => {
+test('after SIGTERM, the code’s container waits until the sub-agent has drained its turns and is gone', async t => {
   const folder = await folderOf(t, CONTAINER_MODULE);
   const { path, child, exited } = containerOf(t, folder, { PATH: '/usr/bin:/bin', KEY: 'k' }, 'KEY');
   const agent = await agentOf(t, folder, () => connectHost(path));

@@ -32,13 +32,13 @@ export function startHostProcess(options: HostProcessOptions): HostLink {
   return { channel: child.stdio[CHANNEL] as Duplex, ended, kill };
 }
 
-/** Starts a host. It inherits nothing but `env` and its channel: its standard streams are pipes of its own. */
+/** Starts a host. It inherits nothing but `env` and its channel. Its standard streams are pipes of its own. */
 export function spawnHost({ env, user, nodeOptions, stdout, stderr }: HostProcessOptions, channel: 'pipe' | Socket): HostProcess {
   const child = spawn(process.execPath, [...nodeOptions, HOST], {
     env,
     ...user,
     stdio: ['ignore', 'pipe', 'pipe', channel],
-    // A group of its own: the terminal's Ctrl-C is for the sub-agent, and the group is killed as a whole.
+    // A process group of its own, because the terminal's Ctrl-C is for the sub-agent, and the group is killed as a whole.
     detached: true,
   });
   forwardLines(child.stdout as Readable, stdout);

@@ -4,7 +4,7 @@ import { fromThrown } from './thrown.ts';
 
 type Asked = Omit<Extract<FromHost, { k: 'step-begin' }>, 'id'> | Omit<Extract<FromHost, { k: 'step-end' }>, 'id'>;
 
-/** The steps of one turn, as the host of the code asks the sub-agent for them: one question at a time. */
+/** The steps of one turn, for which the host of the code asks the sub-agent, one question at a time. */
 export class HostSteps implements TurnSteps {
   readonly #send: (frame: Asked) => void;
   #waiting: { resolve: (begun: BegunStep | undefined) => void; reject: (error: unknown) => void } | undefined;
@@ -38,7 +38,7 @@ export class HostSteps implements TurnSteps {
 
   async #ask(frame: Asked): Promise<BegunStep | undefined> {
     if (this.#isClosed) throw OVER;
-    if (this.#waiting !== undefined) throw new AgentMisuse('two steps run at once; steps follow one another');
+    if (this.#waiting !== undefined) throw new AgentMisuse('two steps run at once; run steps one after another');
     const { promise, resolve, reject } = Promise.withResolvers<BegunStep | undefined>();
     this.#waiting = { resolve, reject };
     this.#send(frame);

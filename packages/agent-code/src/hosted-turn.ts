@@ -8,14 +8,14 @@ import { fromThrown } from './thrown.ts';
 /** Taken bytes that are reported together. */
 const REPORTED_BYTES = WINDOW_BYTES / 4;
 
-/** Runs at servers that one turn may report: each is kept until the turn ends. */
+/** Maximum number of runs on servers that one turn may report. Each is kept until the turn ends. */
 const RUNS_MAX = 1_024;
 /** Spans of one turn that are exported; the first ones. */
 export const SPANS_MAX = 1_024;
 
 type Batch = { events: readonly unknown[]; bytes: number };
 
-/** A turn that runs in a host, as the sub-agent sees it: what has arrived and was not taken yet. */
+/** A turn that runs in a host, as the sub-agent sees it: the events that have arrived but were not taken yet. */
 export class HostedTurn {
   readonly #queue: Batch[] = [];
   readonly #report: (bytes: number) => void;
@@ -45,7 +45,7 @@ export class HostedTurn {
     return this.#stopped.promise;
   }
 
-  /** Events have arrived. Throws ProtocolFault if the host did not wait for the log. */
+  /** Receives events. Throws ProtocolFault if the host did not wait for the log. */
   arrived(events: readonly unknown[], bytes: number): void {
     if (this.#isAborted) return;
     if (this.#waitingBytes + this.#unreportedBytes >= WINDOW_BYTES) throw new ProtocolFault('a turn sent more than its window');

@@ -3,7 +3,7 @@ import { countRequest } from '@hopline/chat-model/chat-telemetry';
 import { costOf, type ModelPrice } from '@hopline/chat-model/model-prices';
 import { type ActiveWork, ATTR, type TraceCarrier } from '@hopline/telemetry';
 
-/** Models of one host that metrics name. Code may send any name, and each one is a series. */
+/** Maximum number of models of one host that metrics name. Code may send any name, and each one becomes a series. */
 export const MODEL_NAMES_MAX = 16;
 /** Requests to models that are counted of one turn. */
 export const MODEL_REQUESTS_MAX = 10_000;
@@ -27,7 +27,7 @@ export class ModelRequests {
     countRequest(named, { work, price: this.#priceOf(model), trace });
   }
 
-  /** The attributes of a span of the code, with the cost if it is one of a request. */
+  /** The attributes of a span of the code, with the cost if it is the span of a request. */
   withCost(attributes: Attributes): Attributes {
     const { [ATTR.genAiRequestModel]: model } = attributes;
     if (typeof model !== 'string') return attributes;

@@ -5,8 +5,8 @@ import { type ActiveWork, ATTRIBUTE_CHARS_MAX, type RemoteSpan, SPAN_ATTRIBUTES_
 import { isParsable, ProtocolFault } from './frames.ts';
 
 /**
- * The messages between a sub-agent and the host of its code. packages/agent-code/README.md describes an exchange. The sub-agent checks every
- * member that the host sends; the host believes the sub-agent.
+ * The messages between a sub-agent and the host of its code. packages/agent-code/README.md describes an exchange. The sub-agent checks
+ * every member that the host sends; the host trusts the sub-agent.
  */
 
 /** The code that a host loads: the entry of an agents file, without what only the sub-agent needs. */
@@ -33,7 +33,7 @@ export type ToHost =
   | { k: 'load'; code: Code; folder: string; traced: boolean }
   /** `work`: names for the spans of the code. */
   | { k: 'turn'; id: number; turn: TurnData; work?: ActiveWork }
-  /** The turn is over for the sub-agent, which waits only for the code to stop. */
+  /** For the sub-agent the turn is over, and it waits only for the code to stop. */
   | { k: 'abort'; id: number; reason?: string }
   /** The sub-agent has consumed `bytes` bytes of the turn's events. */
   | { k: 'taken'; id: number; bytes: number }
@@ -64,7 +64,7 @@ export type FromHost =
   | { k: 'log'; id: number; level: (typeof LOG_LEVELS)[number]; line: string }
   | { k: 'shown'; id: number; text: string }
   | { k: 'run'; id: number; run: unknown }
-  /** A turn has at most one of these two without an answer. */
+  /** A turn has at most one of these two requests without an answer. */
   | { k: 'step-begin'; id: number; step: string }
   | { k: 'step-end'; id: number; outcome: StepOutcome }
   /** A request of the code to a model has ended. */
@@ -102,7 +102,7 @@ export const SPANS_PER_FRAME_MAX = 128;
 /** Characters of the name of a span, of its tracer, and of the keys of its attributes. */
 export const SPAN_NAME_CHARS_MAX = 256;
 
-/** Reads what a host sent. Throws ProtocolFault for everything that no host of Hopline sends. */
+/** Reads what a host sent. Throws ProtocolFault for anything that Hopline's own host would not send. */
 export function readFromHost(document: Buffer): FromHost {
   if (!isParsable(document)) throw new ProtocolFault('a frame has too many values');
   let value: unknown;

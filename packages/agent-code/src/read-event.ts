@@ -1,7 +1,7 @@
 import { type AgentEvent, AgentMisuse, checkEvent } from '@hopline/agent';
 
 /**
- * One event of a frame. Throws AgentMisuse for one that no code of an agent may yield: the host has checked the events of an honest module, and a
+ * One event of a frame. Throws AgentMisuse for an event that an agent's code may not yield. The host checks events as well, but a malicious
  * module may have taken over its host.
  */
 export function readEvent(value: unknown): AgentEvent {

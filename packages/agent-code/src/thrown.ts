@@ -36,7 +36,7 @@ function attempt<T>(read: () => T, fallback: T): T {
   }
 }
 
-/** The error again, with the class, the text and the place that it had in the host. */
+/** Restores the error, with the class, the text and the place that it had in the host. */
 export function fromThrown({ name, message, stack, text, misuse, code }: Thrown): Error {
   const error = misuse === true ? new AgentMisuse(message) : new Error(message);
   if (misuse !== true) Object.defineProperty(error, 'name', { value: name, configurable: true });

@@ -8,7 +8,7 @@ const CHARS_AT_ONCE_MAX = 64 * 1024;
 /** Room for the members of a frame besides its events. */
 const ENVELOPE_BYTES = 256;
 
-/** The events of one turn on their way out of the host: those of one turn of the event loop are one write. */
+/** The events of one turn on their way out of the host. The events of one turn of the event loop are sent in one write. */
 export class TurnOutput {
   readonly #write: (events: string) => number;
   #events: unknown[] = [];

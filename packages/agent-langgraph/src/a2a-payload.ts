@@ -46,7 +46,7 @@ export function agentMessage(message: Message): Message {
   return { ...rest, messageId: message.messageId || randomUUID(), role: 'ROLE_AGENT', ...(kept && { metadata: kept }) };
 }
 
-/** Routing and identity are the server's: a graph cannot set these members. */
+/** Routing and identity are determined by the server, so a graph cannot set these members. */
 const SERVER_METADATA = ['hopline.', 'aion:'];
 
 export function clientMetadata(metadata: Metadata | undefined): Metadata | undefined {

@@ -16,7 +16,7 @@ function costOfEnds(open: number): Promise<number> {
   });
 }
 
-test('the end of a node does not cost more for each open model of another graph', async () => {
+test('the cost of a node’s end does not grow with the number of open models of other graphs', async () => {
   const few = await costOfEnds(10);
   const many = await costOfEnds(5000);
   assert.ok(few >= 100, 'blocks were counted');
@@ -40,7 +40,7 @@ function costOfWholeMessages(known: number): Promise<number> {
   });
 }
 
-test('a whole message does not cost more for each text that was streamed before', async () => {
+test('the cost of a whole message does not grow with the number of texts streamed before it', async () => {
   const few = await costOfWholeMessages(10);
   const many = await costOfWholeMessages(5000);
   assert.ok(few >= 100, 'blocks were counted');

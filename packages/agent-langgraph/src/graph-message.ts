@@ -2,7 +2,7 @@ import { isObject } from '@hopline/a2a';
 import type { TokenUsage } from '@hopline/agent';
 import { listOf, stringOf } from './json.ts';
 
-/** `args`: undefined where the message has none, or none that JSON has a form for. */
+/** `args`: undefined if the message has none, or if they cannot be written as JSON. */
 type GraphToolCall = { id: string; name: string; args: unknown };
 
 /** A LangChain message: an object of this process, or the JSON of a server. */

@@ -42,7 +42,7 @@ export class GraphReader {
     this.#earlier = new EarlierMessages(options.stateBefore.messages, options.continuedFrom?.messageId);
   }
 
-  /** Emits the model texts of an earlier attempt that the checkpoint kept: a new attempt replaces the text of the earlier one. */
+  /** Emits the model texts of an earlier attempt that the checkpoint kept, because a new attempt replaces the text of the earlier one. */
   *begin(): Generator<AgentEvent> {
     if (this.#options.continuedFrom === undefined) return;
     for (const message of this.#earlier.newIn(this.#options.stateBefore.messages))
@@ -143,7 +143,7 @@ export class GraphReader {
     yield { type: 'tool', phase: 'end', callId: toolCallId, tool, ...(toolFailed && { failed: true }), result: text };
   }
 
-  /** A message counts once, by its id: sub-graphs repeat updates, and some nodes write the whole conversation. */
+  /** A message counts once, by its id, because sub-graphs repeat updates and some nodes write the whole conversation. */
   *#usage({ id, usage }: GraphMessage): Generator<AgentEvent> {
     if (id === undefined || usage === undefined || this.#counted.has(id) || this.#earlier.has(id)) return;
     this.#counted.add(id);

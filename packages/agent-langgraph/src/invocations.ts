@@ -15,8 +15,8 @@ type Invocation = {
 };
 
 /**
- * Invocations tracked in one turn. Their texts are bounded by the text of the turn. Beyond the limit the oldest ended one is forgotten; if
- * none has ended, the oldest one ends.
+ * Invocations tracked in one turn. Their texts are bounded by the text of the turn. Beyond the limit the oldest ended invocation is
+ * dropped; if none has ended, the oldest one ends.
  */
 export const INVOCATIONS_MAX = 10_000;
 
@@ -59,7 +59,7 @@ export class Invocations {
     return this.#texts.find(text) !== undefined;
   }
 
-  /** Whether a whole message was streamed before: under the same id, or, once, as a node's copy under another id (S2-2). */
+  /** Whether a whole message was already streamed, either under the same id or (only once) as a node's copy under another id (S2-2). */
   #isRepeated({ id, text }: GraphMessage): boolean {
     if (id !== undefined && this.#known.has(id)) return true;
     this.#indexChanged();
@@ -147,7 +147,7 @@ class TextIndex {
   }
 }
 
-/** `before`: hash of the text that `text` continues, so that a growing text is hashed only once. */
+/** `before`: hash of the text that `text` continues, so that the same text is not hashed again as it grows. */
 function hashOf(text: string, before = 0): number {
   let hash = before;
   for (let index = 0; index < text.length; index += 1) hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0;

@@ -136,7 +136,7 @@ test('an aborted turn cancels its run once and emits nothing more', async t => {
   assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 
-test('comments and heartbeats are not a sign that the graph is alive', { timeout: 120_000 }, async t => {
+test('comments and heartbeats do not show that the graph is alive', { timeout: 120_000 }, async t => {
   const { url } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('event: values\ndata: {"messages":[]}\n\n');

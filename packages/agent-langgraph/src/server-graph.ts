@@ -145,7 +145,8 @@ export class ServerGraph implements Graph {
   }
 
   /**
-   * Any answer is final, because it means that the run has ended or is unknown, except the answers of a server that restarts or is busy.
+   * Any answer is final, because it means that the run has ended or is unknown. The exceptions are answers of a server that restarts or is
+   * busy.
    */
   #cancelRequest({ thread, id }: ServerRun, trace: GraphRun['trace']): CancelRequest {
     const path = `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(id)}/cancel`;

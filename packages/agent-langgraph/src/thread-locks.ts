@@ -11,8 +11,8 @@ export class ThreadLocks {
     const { promise, resolve } = Promise.withResolvers<void>();
     const mine = before.then(() => promise);
     this.#last.set(thread, mine);
-    // Waits for `before` as well as for the release: otherwise a turn that is aborted while it waits would let the next one overtake the
-    // running turn.
+    // Waits for `before` as well as for the release. Otherwise a turn that is aborted while it waits would let the next turn overtake the
+    // running one.
     void mine.then(() => {
       if (this.#last.get(thread) === mine) this.#last.delete(thread);
     });

@@ -34,7 +34,7 @@ export function planTurn(planning: Planning): TurnStart {
   const resume = resumeOf(turn);
   const pending = state.interrupts;
   const answered = resume === undefined ? pending : pending.filter(interrupt => resume.interrupts.includes(keyOf(interrupt)));
-  // A message that the thread has ingested continues from the checkpoint and is not sent to the graph again.
+  // If the thread has already taken in the message, the run continues from the checkpoint, and the message is not sent to the graph again.
   const isIngested = resume === undefined ? hasIngested(state, turn) : answered.length === 0;
   if (isIngested) {
     if (pending.length > 0) return { kind: 'interrupted', interrupts: pending };
@@ -87,7 +87,7 @@ function resumeInput({ turn, state, keys }: Planning, answered: readonly Interru
   const answer =
     textIn(message) ?? (message.parts.length === 1 && part !== undefined && 'data' in part ? part.data : message.parts);
   const isAll = answered.length === 1 && state?.interrupts.length === 1;
-  // With several pending interrupts, the answer is for the first one. The graph raises the others again.
+  // If several interrupts are pending, the answer is for the first one. The graph raises the others again.
   return { kind: 'resume', answer: isAll ? answer : { [answered[0]!.id]: answer }, update: inboxUpdate(turn, keys) };
 }
 

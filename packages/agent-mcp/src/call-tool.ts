@@ -72,8 +72,8 @@ export async function callTool(call: WrittenCall, options: CallToolOptions): Pro
 }
 
 /**
- * A call of a server before MCP 2026-07-28, whose questions are requests to the client. It gets the answers of earlier runs. A new question is
- * canceled, and the result of the call is ignored, because the user may answer after days: the next run asks the same question again.
+ * A call of a server before MCP 2026-07-28, whose questions are requests to the client. It gets the answers of earlier runs. A new question
+ * is canceled and the result of the call is ignored, because the user may answer days later. The next run asks the same question again.
  */
 async function callWithQuestions(
   call: WrittenCall,
@@ -96,7 +96,7 @@ async function callWithQuestions(
       return { action: 'cancel' as const };
     },
     unmatched: () => {
-      fault = new ToolCallFault('the MCP server has asked a question that may be of several calls', true);
+      fault = new ToolCallFault('the MCP server asked a question that could belong to any of several calls', true);
       stop.abort();
     },
   };
@@ -114,8 +114,8 @@ async function callWithQuestions(
 }
 
 /**
- * A call of a server of MCP 2026-07-28: its result may be questions, and the next call has the answers. If the server refuses the state of an
- * earlier turn, as one that signs it with a key of its process does after a restart, the call begins again with all answers.
+ * A call of a server of MCP 2026-07-28: its result may be questions, and the next call has the answers. If the server refuses the state of
+ * an earlier turn, for example because it signs state with a key of its process and has restarted, the call begins again with all answers.
  */
 async function callInRounds(call: WrittenCall, connection: McpConnection, options: CallToolOptions): Promise<CallToolResult> {
   const { input = { answers: [] }, session } = options;

@@ -5,7 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The Unix sockets between a sub-agent and the container of its code (ADR 154, ADR 166). */
 
-/** A socket accepts connections of those who may write to it: its user, and its group, which is how a sub-agent with another user connects. */
+/**
+ * A socket accepts connections from processes that may write to it: those of its user and of its group. A sub-agent with another user
+ * connects through the group.
+ */
 const OWNER_AND_GROUP = 0o660;
 const RETRY_MS = 100;
 

@@ -45,7 +45,7 @@ test('decline and cancel are actions, as a word or as data', () => {
   }
 });
 
-test('a question without fields is accepted only by a yes', () => {
+test('a question without fields is accepted only with a yes', () => {
   assert.deepEqual(read(form({}), 'OK').result, { action: 'accept', content: {} });
   assert.deepEqual(read(form({}), 'no').result, { action: 'decline' });
   assert.match(read(form({}), 'well, yes').fault ?? '', /needs `yes`/);
@@ -80,7 +80,7 @@ test('the question has its fields as text and the form as data', () => {
   assert.match(questionParts(form({}), 'Not so.')[0]?.text ?? '', /^Not so\.\n\nWhich one\?\n\nAnswer with `yes`/);
 });
 
-test('an answer counts for one question with the same text and form', () => {
+test('an answer applies to only one question with the same text and form', () => {
   const one = form({ a: { type: 'string' } });
   const other = { ...one, message: 'Another one?' };
   const answers = new Answers([

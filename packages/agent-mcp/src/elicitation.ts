@@ -21,7 +21,7 @@ export type CallInput = {
   round?: InputRound;
 };
 
-/** The call needs an answer of the user. `input`: what its next run needs besides that answer. */
+/** The call needs an answer of the user. `input`: what its next run needs in addition to that answer. */
 export class ToolAsked extends Error {
   override readonly name = 'ToolAsked';
   readonly elicitation: Elicitation;
@@ -34,7 +34,7 @@ export class ToolAsked extends Error {
   }
 }
 
-/** Recognizes a question that a server asks again: an answer counts only for the same text and the same form. */
+/** Recognizes a question that a server asks again. An answer applies only to the same text and the same form. */
 export function questionKey({ message, requestedSchema }: Elicitation): string {
   return hash('sha256', JSON.stringify([message, requestedSchema])).slice(0, 16);
 }
@@ -131,7 +131,7 @@ export function readAnswer(elicitation: Elicitation, { parts }: Message): ReadAn
   return accepted(elicitation, { [name]: valueIn(text, field) });
 }
 
-/** The value that the text has for the field. A text that fits no value stays a text, which the check of the form then refuses. */
+/** The value of the text for the field. A text that fits no value stays a text, which the check of the form will refuse. */
 function valueIn(text: string, field: Field): unknown {
   const choices = choicesOf(field);
   const chosen = (word: string) =>
@@ -155,7 +155,7 @@ function accepted({ requestedSchema }: Elicitation, given: object): ReadAnswer {
   );
   const content = { ...Object.fromEntries(defaults), ...given };
   try {
-    // A validator for each answer, because one keeps every form that it has seen.
+    // A new validator for each answer, because a validator keeps every form that it has seen.
     const { valid, errorMessage } = new AjvJsonSchemaValidator().getValidator(requestedSchema as JsonSchemaType)(content);
     return valid
       ? { result: { action: 'accept', content } as ElicitResult }

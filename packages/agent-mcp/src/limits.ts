@@ -1,8 +1,8 @@
 /** Maximum tool calls in one message. */
 export const MESSAGE_CALLS_MAX = 32;
 /**
- * Most braces around a call that do not belong to JSON. Each of them costs a scan of the text that it encloses, or of all remaining text if
- * it is not closed.
+ * Maximum number of braces around a call that do not belong to JSON. Each of them costs a scan of the text that it encloses, or of all
+ * remaining text if it is not closed.
  */
 export const NESTED_MAX = 16;
 /** Maximum tools offered from one server. */

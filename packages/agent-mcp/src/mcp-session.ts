@@ -22,7 +22,7 @@ import { StdioTransport } from './stdio-transport.ts';
 import { tracedFetch } from './trace-headers.ts';
 
 export type McpServer =
-  /** `socket`: of the container in which the server runs; absent: the server is a child of this process. */
+  /** `socket`: the socket of the container in which the server runs. Absent: the server is a child of this process. */
   | (ServerCommand & { socket?: string })
   /** Streamable HTTP. `headers` are sent with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
@@ -41,8 +41,8 @@ export type McpConnection = {
 const CLIENT = { name: 'hopline', version: packageJson.version };
 /**
  * The SDK reads a whole JSON body, and each event of a stream, into memory. The GET stream of a session lives as long as the session and is
- * read event by event, so it is unbounded. Every request uses a fresh connection: when a kept one breaks, it is unknown whether the tool of
- * a call has run.
+ * read event by event, so it is unbounded. Every request uses a fresh connection, because when a kept one breaks, it is unknown whether the
+ * tool of a call has run.
  */
 const FETCH = { bytesMax: MCP_RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
 /** Time limit of a ping. */
@@ -57,7 +57,7 @@ export class McpSession {
   #connection: Promise<McpConnection> | undefined;
   readonly #checking = new WeakSet<Client>();
   readonly #cancels = new RemoteRunCancels();
-  /** The server has asked while several calls were open: its next connection runs one at a time. */
+  /** The server has asked a question while several calls were open, so its next connection runs only one call at a time. */
   #isSequential = false;
 
   constructor(server: McpServer, limits: McpLimits, { offersQuestions = false } = {}) {
@@ -76,8 +76,8 @@ export class McpSession {
   }
 
   /**
-   * Pings the server after a fault and closes the connection when there is no answer: pending calls end, and the next turn reconnects. Only
-   * one check runs at a time, because every line of noise on a server's standard output is a fault.
+   * Pings the server after a fault. If there is no answer, closes the connection: pending calls end, and the next turn reconnects. Only one
+   * check runs at a time, because every line of noise on a server's standard output is a fault.
    */
   async check(client: Client): Promise<void> {
     if (this.#checking.has(client)) return;
@@ -107,8 +107,8 @@ export class McpSession {
   }
 
   /**
-   * Asks the server for its revision, as MCP 2026-07-28 defines it. An earlier server may end, or fail, when its first request is not `initialize`:
-   * then it gets that.
+   * Asks the server for its revision, as MCP 2026-07-28 defines it. An earlier server may end or fail if its first request is not
+   * `initialize`; in that case it gets `initialize`.
    */
   async #open(onLost: () => void): Promise<McpConnection> {
     try {
@@ -185,7 +185,7 @@ export class McpSession {
 
 const refusal = (sentence: string) => new ProtocolError(ProtocolErrorCode.MethodNotFound, sentence);
 
-/** People read the name or the code of this error in `status`; those of the SDK mean little to them. */
+/** People read the name or the code of this error in `status`, and those of the SDK would mean little to them. */
 function connectFault(error: unknown): unknown {
   const code = error instanceof SdkError ? error.code : undefined;
   if (code === SdkErrorCode.RequestTimeout)

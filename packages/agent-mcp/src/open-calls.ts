@@ -6,20 +6,24 @@ import type { Elicitation } from './elicitation.ts';
 export type AskableCall = {
   signal: AbortSignal;
   answer(elicitation: Elicitation): ElicitResult;
-  /** The server has asked a question, and it may be of this call or of another one. */
+  /** The server has asked a question that may belong to this call or to another one. */
   unmatched(): void;
 };
 
 export type OpenCallsOptions = {
   /** Runs one call at a time. */
   isSequential: boolean;
-  /** A question has no certain call. The connection must end: only a new one has no calls that may still ask. */
+  /**
+   * A question cannot be assigned to a call with certainty. The connection must end, because only a new one has no calls that may still
+   * ask.
+   */
   onUnmatched: () => void;
 };
 
 /**
- * The open calls of a connection. A question of a server does not name its call (before MCP 2026-07-28). Over HTTP it arrives in the response to its
- * call. Over stdio it is that of the only call which the server may still run; a question of another user's call must never be shown.
+ * The open calls of a connection. A question of a server does not name its call (before MCP 2026-07-28). Over HTTP it arrives in the
+ * response to its call. Over stdio it can be assigned only if the server may still run just one call, because a question of another user's
+ * call must never be shown.
  */
 export class OpenCalls {
   readonly #options: OpenCallsOptions;

@@ -97,7 +97,7 @@ test('a call is reported with its request in a session, and another process canc
   assert.equal(refused.length, 1, 'a cancel that a proxy refused was repeated');
 });
 
-test('the next attempt cancels the call of the previous one, and calls again', { timeout: 120_000 }, async t => {
+test('the next attempt cancels the previous attempt’s call, and calls again', { timeout: 120_000 }, async t => {
   const { url, calls } = await serve(t);
   const { runs } = await begin(agentOf(t, url), calls);
   const events = await collect(agentOf(t, url).run(turn({ attempt: 2, remoteRuns: runs })));
@@ -130,7 +130,7 @@ test('a server that has forgotten the session ends the cancel', { timeout: 120_0
   assert.equal(first.calls[0]?.isCanceled, false);
 });
 
-test('a call at a server without sessions cannot be named, so it is not reported', { timeout: 120_000 }, async t => {
+test('a call to a server without sessions cannot be named, so it is not reported', { timeout: 120_000 }, async t => {
   const { url, calls } = await serve(t, { sessions: false });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.deepEqual(runs, []);

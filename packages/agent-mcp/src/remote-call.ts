@@ -30,8 +30,8 @@ const fetchAnswer = boundedFetch({ bytesMax: MCP_RESPONSE_BYTES_MAX, redirectsMa
 const BUSY: readonly number[] = [408, 425, 429];
 
 /**
- * Sends one `notifications/cancelled`. The SDK sends it too, but only once and only for calls of its own process. A server that has
- * forgotten the session answers 404, and then the call has ended with it.
+ * Sends one `notifications/cancelled`. The SDK sends it too, but only once and only for calls of its own process. A server that no longer
+ * knows the session answers 404; the call has then ended with the session.
  */
 export function cancelRequest(
   { url, headers }: HttpServer,

@@ -23,7 +23,7 @@ async function listenerOf(t: TestContext) {
   return { path, faults, listener };
 }
 
-/** A server that prints its process id and then each line that it reads. `deaf`: it ends neither with its input nor by SIGTERM. */
+/** A server that prints its process id and then each line that it reads. `deaf`: it does not end with its input or on SIGTERM. */
 function echo(deaf = false) {
   const stay = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000);";
   const program = `${deaf ? stay : ''}console.log(process.pid); process.stdin.pipe(process.stdout);`;
@@ -50,7 +50,7 @@ async function ended(pid: number): Promise<void> {
   }
 }
 
-test('a server runs at the other side of the socket, which only its user and group may use', async t => {
+test('a server runs on the other side of the socket, which only its user and group may use', async t => {
   const { path } = await listenerOf(t);
   assert.equal((await stat(path)).mode & 0o777, 0o660);
   const server = await startRemoteServer(path, echo());
@@ -115,6 +115,6 @@ test('a container runs a bounded number of servers at once', async t => {
   for (const connection of open) connection.destroy();
 });
 
-test('a sub-agent gets one sentence when nothing listens', { timeout: 120_000 }, async () => {
+test('a sub-agent gets an error of one sentence if nothing listens at the socket', { timeout: 120_000 }, async () => {
   await assert.rejects(startRemoteServer('/nowhere/socket', echo()), { message: 'nothing listens at /nowhere/socket' });
 });

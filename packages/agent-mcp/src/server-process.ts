@@ -29,7 +29,10 @@ export const STOP_MS = 2_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Starts a server as a child of this process. `inherited`: what it gets beside `env`. Rejects when the system cannot start its program. */
+/**
+ * Starts a server as a child of this process. `inherited`: variables that it gets in addition to `env`. Rejects if the system cannot start
+ * its program.
+ */
 export async function startServer(
   { command, args = [], env, cwd, user }: ServerCommand,
   inherited: Environment,

@@ -78,7 +78,7 @@ test('the number of calls is bounded', () => {
   assert.match(find('echo {} '.repeat(MESSAGE_CALLS_MAX + 1)).rejection ?? '', /more than 32 tool calls/);
 });
 
-test('a call nested in NESTED_MAX braces that are not JSON is not found, even if they are closed; a call after them is', () => {
+test('a call nested in NESTED_MAX non-JSON braces is not found, even if they are closed; a call after them is found', () => {
   const inside = (depth: number, end: string) => find(`${'{'.repeat(depth)} echo {"a":1} ${end.repeat(depth)}`).calls?.length;
   for (const end of ['', '}']) {
     assert.equal(inside(NESTED_MAX - 1, end), 1);

@@ -38,7 +38,7 @@ test('every other item is an artifact', () => {
   assert.equal(new Set(artifacts.map(event => event.artifact.artifactId)).size, 4);
 });
 
-test('the notice of a call has structured content, or the texts with notes of files', () => {
+test('the notice of a call has the structured content, or the texts with notes about files', () => {
   const content = [
     { type: 'text' as const, text: 'a map: ' },
     { type: 'image' as const, data: 'AAAA', mimeType: 'image/png' },

@@ -19,7 +19,7 @@ export function* resultEvents(tool: string, result: CallToolResult): Generator<A
   if (isOnlyStructured) yield artifact(tool, { data: result.structuredContent, mediaType: 'application/json' });
 }
 
-/** The result as the notice of the call has it: structured content, or the texts. Files are only artifacts; the notice has their type. */
+/** The result in the form of the call's notice: structured content, or the texts. Files are only artifacts; the notice has their types. */
 export function shownResult({ content, structuredContent }: CallToolResult): unknown {
   if (structuredContent !== undefined) return structuredContent;
   return content.map(block => (block.type === 'text' ? block.text : `[${filePart(block).mediaType ?? 'a file'}]`)).join('');
@@ -43,7 +43,7 @@ function filePart(block: Exclude<ContentBlock, { type: 'text' }>): Part {
       return { url: block.uri, filename: block.name, ...(block.mimeType !== undefined && { mediaType: block.mimeType }) };
     case 'resource': {
       const { resource } = block;
-      // A text resource becomes a file, too: a text part would read as part of the answer.
+      // A text resource also becomes a file, because a text part would read as part of the answer.
       const raw = 'blob' in resource ? resource.blob : Buffer.from(resource.text, 'utf8').toString('base64');
       return { raw, filename: resource.uri, ...(resource.mimeType !== undefined && { mediaType: resource.mimeType }) };
     }

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Turn } from '@hopline/agent';
 
 /**
- * Trace context of the call that a request belongs to. A session sends the requests of all turns, and the SDK sets its headers only once.
+ * Trace context of the call to which a request belongs. It is set here, because a session sends the requests of all turns, and the SDK sets
+ * its headers only once.
  */
 const traces = new AsyncLocalStorage<Turn['trace']>();
 

@@ -37,7 +37,7 @@ export class Toolbox {
     this.#options = options;
   }
 
-  /** Connects to all servers. Rejects when one is unreachable: without its tools an agent would make up answers. */
+  /** Connects to all servers. Rejects if one is unreachable, because without its tools an agent would make up answers. */
   async open(): Promise<OpenTools> {
     const tools = new Map<string, Offered>();
     const connections = await Promise.all(this.#sessions.map(session => session.connect()));
@@ -84,7 +84,9 @@ class OpenTools {
     this.#approve = approve;
   }
 
-  /** A name in `approve` that is not the name of a tool: its author means a tool whose calls would run without an approval. */
+  /**
+   * A name in `approve` that is not the name of a tool. Its author means some tool, whose calls would otherwise run without an approval.
+   */
   get unknown(): string | undefined {
     if (this.#approve === true) return undefined;
     const names = new Set([...this.#tools.values()].map(({ tool }) => tool.name));

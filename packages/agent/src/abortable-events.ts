@@ -2,8 +2,8 @@ import { STOP_MS_MAX } from './limits.ts';
 
 /**
  * The events of an agent until `signal` aborts. When it aborts, the iteration ends at once, even if the agent ignores the signal, and the
- * agent gets STOP_MS_MAX to clean up. One listener serves the whole turn: a `Promise.race` per event would keep one reaction per token
- * until the end.
+ * agent gets STOP_MS_MAX to clean up. One abort listener serves the whole turn, because a `Promise.race` per event would keep a reaction
+ * for each token until the turn ends.
  */
 export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
   readonly #start: () => AsyncIterable<T>;
@@ -14,7 +14,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
     this.#isAborted = true;
     this.#endStep();
   };
-  /** Kept because `aborted` of a combined signal walks over all of its sources. */
+  /** Stored in a field, because `aborted` of a combined signal walks over all of its sources. */
   #isAborted: boolean;
   #isOver = false;
 
@@ -34,7 +34,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
     if (this.#isAborted || this.#isOver) return this.return();
     return new Promise((resolve, reject) => {
       const thrown = (error: unknown) => void this.return().then(() => reject(error));
-      // First, because the agent may run until the signal aborts.
+      // Comes first, because the agent may run until the signal aborts.
       this.#endStep = () => resolve(this.return());
       try {
         this.#iterator ??= this.#start()[Symbol.asyncIterator]();
@@ -65,7 +65,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
   }
 }
 
-/** The `return` of a hand-written iterator may throw, or give no promise. */
+/** The `return` of a hand-written iterator may throw, or return something other than a promise. */
 async function returned(iterator: AsyncIterator<unknown>): Promise<void> {
   await iterator.return?.();
 }

@@ -5,7 +5,7 @@ import { LaneText } from './growing-text.ts';
 import { type LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import { BoundExceeded, WHOLE_TEXT_UNITS_MAX } from './limits.ts';
 
-/** `isWritten`: an earlier attempt has completed the artifact, so it is not written again. `hasEnded`: this attempt has. */
+/** `isWritten`: an earlier attempt has completed the artifact, so it is not written again. `hasEnded`: this attempt has completed it. */
 type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; isWritten: boolean; hasEnded: boolean };
 
 type AgentArtifactsOptions = {
@@ -15,13 +15,13 @@ type AgentArtifactsOptions = {
    * artifact of an earlier one.
    */
   prefix: string;
-  /** Lanes that an earlier attempt completed. They remain and are not written again. */
+  /** Lanes that an earlier attempt completed. They stay, and are not written again. */
   closedLanes: ReadonlySet<string>;
   /** Added to the metadata of each artifact. */
   metadata?: Metadata;
   /** Properties of the lanes (`LaneArtifact`). */
   separateClose?: true;
-  /** Maximum JSON bytes of an artifact event that is not plain text. */
+  /** Maximum JSON bytes of an artifact event other than plain text. */
   bytesMax: number;
   /** Called with each new artifact; may throw. */
   onNew: () => void;
@@ -29,9 +29,9 @@ type AgentArtifactsOptions = {
 
 /**
  * The agent's own artifacts, chunk by chunk. Plain text goes to a lane and is coalesced, unless it is short and complete; other parts pass
- * unchanged. A chunk that appends to
- * an artifact that was never opened opens it, so that its text is not lost; for the same reason a chunk of one that has ended begins another
- * one. A server that repeats what it has sent is the exception: such a chunk adds nothing.
+ * unchanged. If a chunk appends to an artifact that was never opened, it opens the artifact, so that its text is not lost. For the same
+ * reason a chunk of an artifact that has ended begins another artifact. There is one exception: a chunk in which a server repeats what it
+ * has already sent adds nothing.
  */
 export class AgentArtifacts {
   readonly #options: AgentArtifactsOptions;

@@ -88,7 +88,7 @@ test('an error that an agent throws or causes is shown to its author, and is in 
   );
 });
 
-test('the span of a retried attempt is an error with its cause; that of a requeued one is not [S4-40]', async () => {
+test('the span of a retried attempt is an error with its cause; the span of a requeued attempt is not [S4-40]', async () => {
   const ended = async (
     end: (signal: AbortController) => AgentEvent,
   ): Promise<{ isError: boolean; attributes: Record<string, unknown> }> => {

@@ -4,7 +4,7 @@ import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/event
 import type { WorkGate } from '@hopline/log';
 import type { TurnLog } from './turn-log.ts';
 
-/** An agent: a name, skills, and turns it can run. It has no access to the broker, ids of the log, or coalescing. */
+/** An agent: a name, skills, and turns that it can run. It has no access to the broker, to ids of the log, or to coalescing. */
 export interface Agent {
   /** The agent's own name; a name in the agents file takes precedence. */
   readonly name?: string;
@@ -12,18 +12,18 @@ export interface Agent {
   /** The card of the agent's own server. Absent: it has no server, or has not answered yet. */
   readonly card?: CardReport | undefined;
   /**
-   * Its events show when it begins to work (`working`), as those of a server that queues tasks do. Any other agent works from the beginning
-   * of its turn.
+   * The agent reports when it begins to work (`working`), like a server that queues tasks. Any other agent works from the beginning of its
+   * turn.
    */
   readonly reportsWork?: true;
   /**
-   * It may send one text several times: as tokens, whole in an artifact, and in its last message, as remote servers do. A supervisor's
-   * answer then has the text once (S2-2). The text of any other agent is shown as it comes.
+   * The agent may send one text several times, as remote servers do: as tokens, whole in an artifact, and in its last message. A
+   * supervisor's answer then contains the text once (S2-2). The text of any other agent is shown as it arrives.
    */
   readonly repeatsText?: true;
-  /** Closed while it cannot run turns for a while: its worker then takes no further work. Absent: it always can. */
+  /** Closed while the agent temporarily cannot run turns: its worker then takes no further work. Absent: it always can. */
   readonly gate?: WorkGate;
-  /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
+  /** Called every 30 s, because an adapter may get its skills from a server. Rejects if they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**
    * Runs one turn. Returns when the turn is over; an error is a failed turn. Must stop soon after `turn.signal` aborts: after STOP_MS_MAX the
@@ -31,16 +31,19 @@ export interface Agent {
    */
   run(turn: Turn): AsyncIterable<AgentEvent>;
   /**
-   * `run` for adapters of streams: events that arrived together are one array. Preferred where it exists, because a step of an
-   * iterator costs more than a token.
+   * Variant of `run` for adapters of streams: it yields events that arrived together as one array. Used instead of `run` if present,
+   * because a step of an iterator costs more than a token.
    */
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
   /**
-   * Cancels a run on a server that a turn has reported with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
-   * answered or refused, at once if it already has. Rejects when it does neither within CANCEL_MS_MAX.
+   * Cancels a run on a server that a turn, perhaps in another process, has reported with `Turn.remoteRunBegan`. Resolves when the server
+   * has answered or refused; at once if it already has. Rejects if it does neither within CANCEL_MS_MAX.
    */
   cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
-  /** Whether a turn with this `resume` continues the run, which is then not canceled when an attempt of the turn before ends. Absent: none does. */
+  /**
+   * Whether a turn with this `resume` continues the run. If so, the run is not canceled when an attempt of the previous turn ends. Absent:
+   * no turn does.
+   */
   continuesRun?(run: unknown, resume: unknown): boolean;
   /** Releases connections and child processes. Called once, after the last turn. */
   close(): Promise<void>;
@@ -52,8 +55,8 @@ export async function* eventsOf(batches: AsyncIterable<readonly AgentEvent[]>): 
 }
 
 /**
- * A call that a person has decided about: the tool and the arguments that the question showed, and the decision. `reason`: why not, in the words of
- * the person.
+ * A call that a person has decided about: the tool and the arguments that the question showed, and the decision. `reason`: why the call was
+ * refused, in that person's words.
  * @public
  */
 export type Approval = ApprovalRequest & ApprovalDecision;
@@ -74,11 +77,14 @@ export type Turn = {
   /** 1-based. A redelivered job is a new attempt, and its text replaces that of the earlier one. */
   attempt: number;
   /**
-   * The agent's `resume` value: that of the interrupted event which this turn answers, else that of its newest `done` in the context. JSON that is
-   * stored in the log, so it outlives the process.
+   * The agent's `resume` value: that of the question which this turn answers, otherwise that of its newest `done` in the context. It is
+   * JSON in the log, so it outlives the process.
    */
   resume?: unknown;
-  /** Text of the answer that earlier attempts have shown. Clients keep it until this attempt has content. Absent for the first attempt. */
+  /**
+   * Text of the answer that earlier attempts have shown. Clients keep showing it until this attempt has content. Absent for the first
+   * attempt.
+   */
   shownText?: string;
   /**
    * Runs that earlier attempts of this turn have reported, oldest first. They may still be running: the agent continues or cancels each of
@@ -92,37 +98,39 @@ export type Turn = {
   remoteRunBegan?: (run: unknown) => void;
   /** W3C trace context for the agent's own requests. */
   trace: { traceparent?: string; tracestate?: string };
-  /** W3C trace context for the request of a tool call, after the `tool` event that begins the call. */
+  /** W3C trace context for the request of a tool call. Read it after yielding the `tool` event that begins the call. */
   toolTrace?: (callId: string) => { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
-  /** The stored steps of this turn. Absent where nothing can store them. */
+  /** The stored steps of this turn. Absent if nothing can store them. */
   steps?: TurnSteps;
-  /** The call that the message has approved or refused. `defineAgent` sets it. */
+  /** The call that the message approves or refuses. Set by `defineAgent`. */
   approval?: Approval;
-  /** The text of the answer that this attempt has yielded outside of streams. `defineAgent` sets it. */
+  /** The text of the answer that this attempt has yielded outside of streams. Set by `defineAgent`. */
   textSoFar?: () => string;
-  /** Sends the requests of `model`, in tests. Absent: `fetch` of the process. */
+  /** Sends the requests of `model` in tests. Absent: the process's `fetch`. */
   modelFetch?: typeof fetch;
-  /** Counts a request of `model` that has ended. Absent: the metrics of this process count it. */
+  /** Counts a completed request of `model`. Absent: the metrics of this process count it. */
   modelRequestEnded?: (request: EndedRequest) => void;
   log?: TurnLog;
-  /** Shows an error behind a `failed` event to the agent's author. It may hold content, so it goes to no log, span or client. */
+  /**
+   * Shows the error behind a `failed` event to the agent's author. The error may hold content, so it does not go to a log, span or client.
+   */
   showError?: (error: unknown) => void;
 };
 
 /** Stores the steps of a turn, one after the other. Its promises reject when the turn is over for this attempt. */
 export interface TurnSteps {
   /**
-   * The turn has reached a step. `outcome` is what an earlier attempt has stored of it; without one the caller runs the step, then calls
-   * `end`. `key` is the same for this step in every attempt, and differs from that of every other step. Rejects with AgentMisuse if an
-   * earlier attempt has stored another step in this place.
+   * The turn has reached a step. `outcome` is what an earlier attempt has stored for it; if there is none, the caller runs the step and
+   * then calls `end`. `key` is the same for this step in every attempt, and differs from that of every other step. Rejects with AgentMisuse
+   * if an earlier attempt has stored another step in this place.
    */
   begin(step: string): Promise<BegunStep>;
   /** Stores the outcome of the step that has begun. Resolves when no later attempt can miss it. */
   end(outcome: StepOutcome): Promise<void>;
 }
 
-/** A step that the turn has reached: its idempotency key and, if an earlier attempt has ended it, how. */
+/** A step that the turn has reached: its idempotency key and, if an earlier attempt has ended it, its outcome. */
 export type BegunStep = { key: string; outcome?: StepOutcome };
 
 /** The reason of `Turn.signal` when the task is over. Only then does an agent that waits for credentials abandon its own task. */
@@ -131,22 +139,25 @@ export const TASK_ENDED = 'ended';
 /** Events of a turn. An iterable that ends without `done`, `failed` or an interrupting event counts as `done`. */
 export type AgentEvent =
   /**
-   * A token of the answer, of any size, byte for byte. `id`: the source's message id; a repeated delivery is recognized by its id, never by
+   * A token of the answer, of any size, byte for byte. `id`: the source's message id, by which a repeated delivery is recognized, never by
    * its text (S0-22). `stream`: which of several concurrent texts it belongs to, e.g. one for each call of a model; streams are never mixed
    * (S1-25).
    */
   | { type: 'text'; text: string; id?: string; stream?: string; source?: InputSource }
   /** The stream has ended. A later token of the same name begins a new text. */
   | { type: 'text-end'; stream: string }
-  /** The agent works on the message now. Every other event implies it, except `auth-required` and the events that end the turn. */
+  /** The agent now works on the message. Every other event implies it, except `auth-required` and the events that end the turn. */
   | { type: 'working' }
   /** The current step of the agent's own plan, e.g. a node of a graph: shown in the span of the turn, not to clients (S1-31). */
   | { type: 'step'; step: string }
-  /** The whole answer so far: an equal text changes nothing, a continuation adds its rest, any other text replaces the answer. */
+  /**
+   * The whole answer so far. An equal text changes nothing, a longer text with the same beginning adds its rest, and any other text
+   * replaces the answer.
+   */
   | { type: 'snapshot'; text: string }
   /**
    * Start or end of a tool call; `callId` pairs them, because two calls of one tool may run concurrently. A call that is still open ends
-   * with the turn. `waiting`: the call was made by a server below and waits for the client. `arguments` with the start and `result` with
+   * with the turn. `waiting`: a server below made the call, which now waits for the client. `arguments` with the start and `result` with
    * the end are JSON values that clients see, cut above a bound (tool-values.ts); the result of a failed call is its error.
    */
   | {
@@ -164,7 +175,7 @@ export type AgentEvent =
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message; source?: InputSource }
   /**
-   * An artifact of the agent's own, whole or a chunk. Its id pairs chunks within the turn; clients see another id. `apart`: the artifact is
+   * An artifact of the agent, whole or as a chunk. Its id pairs chunks within the turn; clients see another id. `apart`: the artifact is
    * separate from the answer even if its parts are text. Without `apart`, a supervisor with one answer adds the text to it, because that is
    * what remote agents intend.
    */
@@ -176,9 +187,9 @@ export type AgentEvent =
   | { type: 'auth-required'; message: Message; resume?: unknown }
   | { type: 'interrupted'; state: 'TASK_STATE_INPUT_REQUIRED' | 'TASK_STATE_AUTH_REQUIRED'; message: Message; resume?: unknown }
   /**
-   * `direct`: the message is the whole answer, with no text before it: the agent made no task ([A2A 1.0] 3.1.1). `standing`: how the message
-   * relates to the text before it, if the agent knows: it `repeats` one of the streams, or it `replaces` all of them. `history` joins the
-   * task's history, each message once by its id; `metadata` is merged into the task's (S1-16, S1-17).
+   * `direct`: the message is the whole answer, without text before it, because the agent made no task ([A2A 1.0] 3.1.1). `standing`: how
+   * the message relates to the text before it, if the agent knows that: the message `repeats` one of the streams, or `replaces` all of
+   * them. `history` is added to the task's history, each message once by its id; `metadata` is merged into the task's (S1-16, S1-17).
    */
   | {
       type: 'done';

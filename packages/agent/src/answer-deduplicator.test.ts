@@ -53,7 +53,7 @@ test('a text sent both as tokens and as chunks is shown once [S2-2]', () => {
   assert.equal(shown.text, 'Hello!');
 });
 
-test('a partial_result or final_result is the whole answer that was already shown [S0-20 C-25]', () => {
+test('a partial_result or final_result repeats the answer that was already shown [S0-20 C-25]', () => {
   const shown = new Shown();
   shown.first('one', 'a').first('two', 'x').chunk('one', 'b').chunk('two', 'y');
   assert.equal(shown.text, 'axby');
@@ -66,7 +66,7 @@ test('an artifact that continues the tokens adds only its rest', () => {
   assert.equal(streamed('Hel').first('a', 'He').chunk('a', 'llo').chunk('a', '!').text, 'Hello!');
 });
 
-test('an artifact with another text replaces a shorter text as its final form, and adds to a longer one', () => {
+test('an artifact with a different text replaces a shorter text, and is added to a longer one', () => {
   assert.equal(streamed('Looking it up').whole('a', 'The answer is 42.').text, 'The answer is 42.');
   assert.equal(streamed('A long answer, streamed.').whole('a', 'sources').text, 'A long answer, streamed.sources');
   assert.equal(streamed('Hi').first('a', 'Ho').chunk('a', 'use').text, 'HiHouse');
@@ -93,7 +93,7 @@ test('an artifact that starts again may be cumulative, repeated, or changed', ()
   assert.equal(new Shown().first('a', 'one').token(' tail').whole('a', 'uno').text, 'uno tail');
 });
 
-test('beyond the limit the oldest artifact is forgotten, and its text is shown again rather than lost', () => {
+test('beyond the limit the oldest artifact is dropped, and its text is shown again rather than lost', () => {
   for (const [others, text] of [
     [ANSWER_ARTIFACTS_MAX - 1, ''],
     [ANSWER_ARTIFACTS_MAX, 'first'],
@@ -106,13 +106,13 @@ test('beyond the limit the oldest artifact is forgotten, and its text is shown a
   }
 });
 
-test('a token costs no more if there are more artifacts than are tracked', async () => {
+test('the cost of a token does not grow when there are more artifacts than are tracked', async () => {
   const shown = new Shown().token('a');
   for (let index = 0; index < 20 * ANSWER_ARTIFACTS_MAX; index += 1) shown.first(`${index}`, '');
   const bytes = await bytesAllocated(() => {
     for (let index = 0; index < 200; index += 1) shown.answer.token('b');
   });
-  // Some 30 bytes per token for each artifact that repeats the answer would be 130 MB for 20,480 artifacts.
+  // If each artifact that repeats the answer kept some 30 bytes per token, 20,480 artifacts would take 130 MB.
   assert.ok(bytes < 40_000_000, `${bytes} bytes`);
 });
 
@@ -139,7 +139,7 @@ test('a snapshot replaces all text, from tokens and artifacts', () => {
   assert.equal(streamed('a').first('x', 'b').snapshot('c').whole('x', 'b').text, 'cb');
 });
 
-test('one artifact is folded as a client folds it, however it is split', () => {
+test('an artifact is folded like in a client, however it is split', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 8 }), chunks => {
@@ -150,7 +150,7 @@ test('one artifact is folded as a client folds it, however it is split', () => {
   );
 });
 
-test('tokens that an artifact repeats in other chunks are shown once, however both are split and mixed [S2-2]', () => {
+test('tokens that an artifact repeats in different chunks are shown once, however both are split and mixed [S2-2]', () => {
   const cuts = fc.array(fc.nat({ max: 5 }), { maxLength: 20 });
   fc.assert(
     fc.property(
@@ -164,7 +164,7 @@ test('tokens that an artifact repeats in other chunks are shown once, however bo
         const shown = new Shown();
         let behind = '';
         let opened = false;
-        // The artifact follows the tokens, sometimes closely.
+        // The artifact follows the tokens, sometimes immediately.
         for (const token of tokens) {
           shown.token(token);
           behind += token;

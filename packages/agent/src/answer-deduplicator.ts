@@ -3,23 +3,23 @@ import type { TextChange } from './lane-writer.ts';
 import { isRepetition } from './repetition.ts';
 
 /**
- * Artifacts of one answer that are tracked separately. The number is bounded because an agent may send each piece of its text as a new
+ * Artifacts of one answer that are tracked separately. Their number is bounded, because an agent may send each piece of its text as a new
  * artifact.
  */
 export const ANSWER_ARTIFACTS_MAX = 1_024;
 
-/** A chunk of an artifact's text as the agent sent it. `isResult`: the artifact holds the whole answer once more (S0-20, C-25). */
+/** A chunk of an artifact's text as the agent sent it. `isResult`: the artifact repeats the whole answer (S0-20, C-25). */
 export type ArtifactText = { id: string; isResult: boolean; text: string; append: boolean; last: boolean };
 
 /**
- * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet; its text adds nothing as long as it
- * repeats that part. `start`: where its text begins in the answer; undefined when other text came in between.
+ * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet. The artifact's text adds nothing as
+ * long as it repeats that part. `start`: where its text begins in the answer; undefined when other text came in between.
  */
 type ArtifactState = { content: GrowingText; repeats?: string | undefined; start?: number | undefined };
 
 /**
- * Whether a text is the whole answer: the answer was empty, the text continues it, or the text differs from the tokens but is at least as
- * long.
+ * Whether a text counts as the whole answer: the answer was empty, the text begins with it, or the text differs from the tokens but is at
+ * least as long.
  */
 export function isWholeAnswer(text: string, { answer, tokensOnly }: { answer: string; tokensOnly: boolean }): boolean {
   return text.startsWith(answer) || (tokensOnly && text.length >= answer.length);
@@ -32,9 +32,9 @@ export function isWholeAnswer(text: string, { answer, tokensOnly }: { answer: st
 export class AnswerDeduplicator {
   readonly #answer = new LaneText();
   readonly #artifacts = new Map<string, ArtifactState>();
-  /** Artifacts that repeat the answer and have not reached its end. */
+  /** Artifacts that are repeating the answer and have not reached its end. */
   readonly #repeating = new Set<ArtifactState>();
-  /** True while the whole answer came as tokens and no artifact had the whole text. */
+  /** True while the whole answer has come as tokens and no artifact has had the whole text. */
   #tokensOnly = true;
   /** True if the answer has text that came only in an artifact. */
   #hasArtifactText = false;
@@ -55,7 +55,7 @@ export class AnswerDeduplicator {
   snapshot(text: string): TextChange | undefined {
     const change = this.#answer.snapshot(text);
     if (change?.replace) {
-      // The text of the artifacts is replaced too, so an artifact that comes again counts as new.
+      // The text of the artifacts is replaced as well, so an artifact that arrives again counts as new.
       if (this.#artifacts.size > 0) this.#tokensOnly = false;
       this.#hasArtifactText ||= this.#artifacts.size > 0;
       this.#artifacts.clear();
@@ -67,15 +67,15 @@ export class AnswerDeduplicator {
   artifact(chunk: ArtifactText): TextChange | undefined {
     if (chunk.isResult && !chunk.append) return this.snapshot(chunk.text);
     const known = this.#artifacts.get(chunk.id);
-    // An artifact begins with its first text: before that, it cannot repeat the answer.
+    // An artifact begins with its first text. Until then it cannot repeat the answer.
     if (known === undefined && chunk.text === '') return undefined;
     if (known === undefined) return chunk.last && !chunk.append ? this.#whole(chunk) : this.#begin(chunk);
     return chunk.append ? this.#continue(known, chunk.text, chunk.last) : this.#restart(known, chunk.text);
   }
 
   /**
-   * The text of the message an agent ends with. It is the answer under the conditions of `isWholeAnswer`. Other texts, such as `Done.`, are
-   * not the answer and never replace an artifact. `covered`: the answer now contains the text.
+   * Takes the text of the message with which an agent ends. It is the answer under the conditions of `isWholeAnswer`. Other texts, such as
+   * `Done.`, are not the answer and never replace an artifact. `covered`: the answer now contains the text.
    */
   ending(text: string): { covered: boolean; change: TextChange | undefined } {
     if (this.#isWhole(text)) return { covered: true, change: this.snapshot(text) };
@@ -90,7 +90,7 @@ export class AnswerDeduplicator {
   #whole({ id, text }: ArtifactText): TextChange | undefined {
     const lengthBefore = this.#answer.length;
     const isWhole = this.#isWhole(text);
-    // An agent that works in steps may repeat its last step. Short artifacts may be equal by chance.
+    // An agent that works in steps may repeat its last step. Short artifacts may be equal by coincidence.
     const isEnd = !isWhole && (this.#tokensOnly || isRepetition(text)) && this.#answer.text.endsWith(text);
     const change = isWhole ? this.snapshot(text) : isEnd ? undefined : this.token(text);
     this.#keep(id, { content: new GrowingText(text), start: isWhole ? 0 : isEnd ? lengthBefore - text.length : lengthBefore });
@@ -107,7 +107,7 @@ export class AnswerDeduplicator {
     return this.#continue(artifact, text, last);
   }
 
-  /** Forgets the oldest artifact above the bound. If more of it arrives, it is shown again rather than lost. */
+  /** Drops the oldest artifact above the bound. If more of it arrives, that text is shown again rather than lost. */
   #keep(id: string, artifact: ArtifactState): void {
     const [oldest] = this.#artifacts.size < ANSWER_ARTIFACTS_MAX ? [] : this.#artifacts;
     if (oldest !== undefined) {
@@ -137,12 +137,12 @@ export class AnswerDeduplicator {
       artifact.start = 0;
       return this.#add(artifact, text.slice(repeats.length), lengthBefore + repeats.length);
     }
-    // The artifact only begins like the answer, so it is another text, and all of it is new.
+    // The artifact only begins like the answer. It is a different text, and all of it is new.
     artifact.start = this.#answer.length;
     return this.#add(artifact, content.text, 0);
   }
 
-  /** `lengthBefore`: length of the artifact's text that the answer already has. */
+  /** `lengthBefore`: length of the artifact's text that is already in the answer. */
   #add(artifact: ArtifactState, text: string, lengthBefore: number): TextChange | undefined {
     if (text === '') return undefined;
     if (artifact.start !== undefined && artifact.start + lengthBefore !== this.#answer.length) artifact.start = undefined;
@@ -151,7 +151,7 @@ export class AnswerDeduplicator {
     return this.token(text);
   }
 
-  /** Takes an artifact that starts again: it is cumulative, or it is a snapshot after a broken stream. */
+  /** Takes an artifact that starts again, either because it is cumulative or because it is a snapshot after a broken stream. */
   #restart(artifact: ArtifactState, text: string): TextChange | undefined {
     const { start } = artifact;
     const before = artifact.content.text;
@@ -162,7 +162,7 @@ export class AnswerDeduplicator {
     }
     artifact.content = new GrowingText(text);
     if (text === before) return undefined;
-    // The artifact's place in the answer is unknown, so its rest is added, or all of it again rather than losing text.
+    // The artifact's place in the answer is unknown, so its rest is added, or even the whole text again, rather than losing some of it.
     if (start === undefined) return this.token(text.startsWith(before) ? text.slice(before.length) : text);
     for (const other of this.#artifacts.values()) if (other !== artifact) other.start = undefined;
     const answer = this.#answer.text;

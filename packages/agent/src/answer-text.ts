@@ -17,13 +17,13 @@ type AnswerTextOptions = {
   withheldUnitsMax?: number | undefined;
   /** The agent may send one text several times (`Agent.repeatsText`): the answer has it once (S2-2). */
   repeatsText: boolean;
-  /** A whole plan, notice or line of progress of a server below, where the presentation has no artifact for it. */
+  /** A whole plan, notice or line of progress from a server below, if the presentation has no artifact for it. */
   onProgress: (parts: Part[]) => void;
 };
 
 /**
- * A supervisor shows one answer: all text of the agent belongs to it, wherever the agent sends it. Other parts stay artifacts. Concurrent
- * streams are segments of the answer.
+ * A supervisor shows one answer, to which all text of the agent belongs, wherever the agent sends it. Other parts stay artifacts.
+ * Concurrent streams are segments of the answer.
  */
 export class AnswerText implements AgentText {
   readonly streams: TextStreams;
@@ -69,7 +69,7 @@ export class AnswerText implements AgentText {
       this.#unstreamed.artifact({ id, isResult: kind === 'result', text: textOf(parts), append, last });
     if (others.length === 0) return;
     if (nestedPlan === undefined && isProgress(kind)) {
-      // A plan that is still streamed follows once more, complete.
+      // A plan that was still being streamed is sent once more, complete.
       if (!append && (last || kind === 'progress')) this.#onProgress(others);
       return;
     }

@@ -12,7 +12,7 @@ type Script = Parameters<typeof defineAgent>[0]['run'];
 const agentOf = (run: Script) => defineAgent({ name: 'kit', description: 'Asks before it acts', run });
 
 const messageOf = (...parts: Part[]): Message => ({ messageId: 'm-2', role: 'ROLE_USER', parts });
-/** The call that a turn has asked about, as a client reads it. */
+/** The call about which a turn has asked, as a client reads it. */
 const requestOf = ({ end }: PlayedTurn) => {
   assert.equal(end.state, 'TASK_STATE_INPUT_REQUIRED');
   return approvalRequestOf(end.message)!;
@@ -50,12 +50,12 @@ test('an agent asks for an approval, and the next turn has the decision, the arg
   assert.equal((await playTurn(agent, 'Yes.', { resume })).text, 'Refunded.');
   assert.equal((await playTurn(agent, 'no, too late', { resume })).text, 'Not refunded: no, too late');
   const other = messageOf(approvalResponsePart({ callId: 'c-0', approved: true }));
-  assert.match((await playTurn(agent, other, { resume })).text, /^Not refunded: The response names another call/);
+  assert.match((await playTurn(agent, other, { resume })).text, /^Not refunded: The response names a different call/);
   assert.deepEqual(seen[0], { approval: undefined, resume: undefined });
   assert.deepEqual(seen[3], { approval: { ...request, approved: false, reason: 'no, too late' }, resume: { step: 1 } });
 });
 
-test('needsApproval names a wrong member, and a response without a question approves nothing', async () => {
+test('needsApproval names an invalid member, and a response without a question approves nothing', async () => {
   for (const [wrong, message] of [
     [{ tool: '', arguments: {} }, /tool is empty/],
     [{ tool: 'a', arguments: [] }, /arguments is an array/],
@@ -88,10 +88,7 @@ const toolOf = (approve?: ModelTool['approve']): ModelTool => ({
 const refund = (order: string) => ({ name: 'refund', args: { order } });
 const look = (order: string) => ({ name: 'look', args: { order } });
 
-/**
- * Plays turns until one ends without a question. `answers`: the message of each turn after the first, made from the call that was asked
- * about.
- */
+/** Plays turns until one ends without a question. `answers`: makes the message of each later turn from the call in question. */
 async function converse(
   run: Script,
   turns: readonly { model: readonly ModelReply[]; answer?: (callId: string) => string | Message }[],
@@ -100,7 +97,7 @@ async function converse(
   const first: Message = { messageId: 'm-1', role: 'ROLE_USER', parts: [{ text: 'go' }] };
   for (const { model, answer } of turns) {
     const last = played.at(-1);
-    // The history of a later turn has the first message, the question and the answers, like that of a context.
+    // The history of a later turn contains the first message, the question and the answers, like the history of a context.
     const history: Message[] =
       last === undefined ? [] : [first, { messageId: 'a-1', role: 'ROLE_AGENT', parts: last.end.message?.parts ?? [] }];
     const input = last === undefined ? first : (answer?.(requestOf(last).callId) ?? 'yes');
@@ -114,7 +111,7 @@ const withTools = (tools: NonNullable<ModelOptions['tools']>, more: Partial<Mode
     yield* model({ model: 'small', tools, ...more });
   };
 
-test('an approved call of a model runs as it was called, and the conversation continues behind it', async () => {
+test('an approved call of a model runs with the shown arguments, and the conversation continues after it', async () => {
   ran.length = 0;
   const tools = { refund: toolOf(true), look: toolOf() };
   const turns = await converse(withTools(tools, { system: 'be brief' }), [
@@ -158,7 +155,7 @@ test('a refused call does not run, and the model reads the refusal and its reaso
   assert.deepEqual(done.tools, [{ tool: 'refund', arguments: { order: '17' }, result: refusal, outcome: 'failed' }]);
 });
 
-test('several calls are asked about one after the other, and a function decides which calls need an approval', async () => {
+test('the user is asked about several calls one after another, and a function decides which calls need an approval', async () => {
   ran.length = 0;
   const approve = ({ order }: Record<string, unknown>) => Number(order) > 100;
   const turns = await converse(withTools({ refund: toolOf(approve) }), [
@@ -198,7 +195,7 @@ test('the model() that asked continues, with the messages that it was given and 
   );
 });
 
-test('stored steps of the turn of the answer are not repeated by its next attempt', async () => {
+test('the next attempt at the answer’s turn does not repeat its stored steps', async () => {
   ran.length = 0;
   const agent = agentOf(withTools({ refund: toolOf(true) }, { stored: true }));
   const asked = await playTurn(agent, 'go', { model: [{ calls: [refund('7')] }] });

@@ -9,12 +9,12 @@ import {
 } from '@hopline/a2a';
 import type { AgentEvent, Approval, Turn } from './agent.ts';
 
-/** Member of `Turn.resume` with the request that a turn answers. Beside it is the `resume` of the agent. */
+/** Member of `Turn.resume` that contains the request which a turn answers, next to the agent's own `resume`. */
 const REQUEST = 'hopline.approval';
 
 /**
- * Ends the turn with the question. The log keeps the request as `Turn.resume`, so the arguments that run are those that were shown, and no answer can change
- * them.
+ * Ends the turn with the question. The log keeps the request as `Turn.resume`. So the call runs with the arguments that were shown, and no
+ * answer can change them.
  */
 export function askApproval(
   request: ApprovalRequest,
@@ -25,7 +25,10 @@ export function askApproval(
   return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, resume: kept };
 }
 
-/** The decision of the message that began the turn, and the `resume` that was given with the question. Undefined if the turn answers no such question. */
+/**
+ * The decision in the message that began the turn, and the `resume` that was given with the question. Undefined if the turn does not answer
+ * such a question.
+ */
 export function answeredApproval({
   resume,
   message,

@@ -1,5 +1,5 @@
 /**
- * The type of a value after JSON has held it: a Date is a string, and functions are gone.
+ * The type of a value after a round trip through JSON: a Date is a string, and functions are gone.
  * @public
  */
 export type AsJson<T> = unknown extends T

@@ -1,4 +1,4 @@
-/** The attempt did not end the turn; another one may. */
+/** The attempt did not end the turn, but another one may. */
 export class AttemptFailed extends Error {
   override readonly name: string = 'AttemptFailed';
   /** The cause as a closed word, for spans. */
@@ -10,7 +10,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-/** The process in which an agent's code runs has ended in the middle of a turn. The turn runs again, as after the death of a sub-agent. */
+/** The process that runs an agent's code has ended in the middle of a turn. The turn runs again, as after the death of a sub-agent. */
 export class AgentLost extends AttemptFailed {
   override readonly name = 'AgentLost';
 }

@@ -6,8 +6,8 @@ import type { Agent } from './agent.ts';
 type CancelDeps = { agent: Agent; name: string; logger: Logger };
 
 /**
- * Cancels runs that attempts of an item began on a server. Rejects if the server neither answers nor refuses: the item is delivered again,
- * and the next attempt continues. No cancel is sent after the last attempt.
+ * Cancels runs that attempts of an item began on a server. Rejects if the server neither answers nor refuses; the item is then delivered
+ * again, and the next attempt goes on canceling. After the last attempt no further cancel is sent.
  */
 export async function cancelRemoteRuns(
   { agent, name, logger }: CancelDeps,

@@ -4,9 +4,9 @@ import { fromStart, type Job, type Log, startSeqOf } from '@hopline/log';
 import type { Agent } from './agent.ts';
 
 /**
- * The runs that an attempt must cancel when it ends without success or is not needed any more: all of them, except one that the next turn continues. That turn
- * may have begun already, because the question of another attempt counts, and an A2A agent works on the answer in the same task (campaign, mixed
- * seed 810). Rejects if the log cannot be read.
+ * The runs that an attempt must cancel when it fails or is no longer needed: all except one that the next turn continues. The next turn may
+ * have begun already if the question of another attempt was accepted, and an A2A agent then works on the answer in the same task (campaign,
+ * mixed seed 810). Rejects if the log cannot be read.
  */
 export async function runsToCancel(
   log: Pick<Log, 'facts'>,

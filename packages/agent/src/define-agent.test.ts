@@ -47,7 +47,7 @@ test('strings become the answer byte for byte, and every other event has its own
   assert.equal(events.at(-1)?.type, 'done');
 });
 
-test('an agent that passes on another server’s text may declare that it repeats it', () => {
+test('an agent that passes on another server’s text may declare that it repeats text', () => {
   const run: AgentDefinition['run'] = async function* () {};
   assert.equal('repeatsText' in define(run), false);
   assert.equal('repeatsText' in define(run, { repeatsText: false }), false);
@@ -84,7 +84,7 @@ test('a question interrupts the turn, and its resume value returns with the answ
   assert.equal(second.text, 'took prod at {"step":1}');
 });
 
-test('an agent may be a hand-written iterator, whose return gives no promise or throws', async () => {
+test('an agent may be a hand-written iterator whose `return` throws or returns no promise', async () => {
   const ends = [
     () => ({ done: true }),
     () => {
@@ -219,7 +219,7 @@ test('a run that breaks a rule fails its turn with the name of the rule, and quo
   }, /^data: a function cannot be written as JSON$/);
 });
 
-test('an event that run returns fails the turn, because it has no effect; a yielded one ends it', async () => {
+test('an event that run returns makes the turn fail, because it has no effect; a yielded one ends the turn', async () => {
   const endOf = async (run: () => AsyncIterable<unknown, unknown, undefined>) =>
     (await playTurn(define(run as AgentDefinition['run']), 'x')).end;
   const returned = (value: unknown) =>
@@ -261,7 +261,7 @@ test('an editor marks a run that returns an event or a string', () => {
   });
 });
 
-test('a part that no client could read fails the turn with its place, and bytes are a file', async () => {
+test('a part that no client could read makes the turn fail and is named in the reason; bytes become a file', async () => {
   const reasonOf = async (parts: unknown) => {
     const { end } = await playTurn(
       define(async function* () {
@@ -320,7 +320,7 @@ test('an agent that is not made by defineAgent fails with an event that the log 
   assert.match(String(cause), /an input of kind "artifact" has a member of a wrong type/);
 });
 
-test('an artifact that has ended stays: the next one of its name or id is another one', async () => {
+test('an artifact that has ended stays: the next one with its name or id is a new artifact', async () => {
   const { artifacts, end } = await playTurn(
     define(async function* () {
       yield artifact({ name: 'a.md', text: 'one' });
@@ -348,7 +348,7 @@ test('an artifact that has ended stays: the next one of its name or id is anothe
   );
 });
 
-test('more long text artifacts than a task may have fail the turn with that reason, here as in a cluster; short ones and files do not count', async () => {
+test('a turn with too many long text artifacts fails with that reason, as in a cluster; short texts and files do not count', async () => {
   const play = async (count: number, content: object) =>
     await playTurn(
       define(async function* () {

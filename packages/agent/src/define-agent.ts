@@ -29,7 +29,7 @@ export type AgentTurn = {
   readonly approval: Approval | undefined;
   /** Aborts when the turn is over (cancelled, superseded, shutdown): pass it to every request. */
   readonly signal: AbortSignal;
-  /** 1-based; a later attempt replaces the text of an earlier one. */
+  /** 1-based. The text of a later attempt replaces that of an earlier one. */
   readonly attempt: number;
   /** The turn's span is active in `run`: spans that start there are its children. */
   readonly tracer: Tracer;
@@ -45,7 +45,7 @@ export type SkillDefinition = {
   examples?: string[] | undefined;
 };
 
-/** Definition of an agent, as `defineAgent` takes it. */
+/** Definition of an agent, the argument of `defineAgent`. */
 export type AgentDefinition = {
   /** 1 to 32 of a-z, 0-9 and -. Clients address the agent by it (`metadata.agent`). */
   name: string;
@@ -58,11 +58,11 @@ export type AgentDefinition = {
   repeatsText?: boolean | undefined;
   /**
    * Yields strings (text of the answer, byte for byte) and events of the kit's constructors; `yield*` runs a `tool`, a `step` or a `model`.
-   * Returning counts as `done`; throwing fails the turn. An event has to be yielded, even if the turn ends with it: `return yield
+   * Returning counts as `done`; throwing fails the turn. Every event must be yielded, even the one that ends the turn: `return yield
    * failed(…)`.
    */
   run(turn: AgentTurn): AsyncIterable<string | AgentEvent | TurnRequest, void, undefined>;
-  /** Releases what the agent holds. Called once, after the last turn. */
+  /** Releases the agent's resources. Called once, after the last turn. */
   close?(): Promise<void> | void;
 };
 
@@ -88,7 +88,7 @@ const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
   'failed',
 ]);
 
-/** Makes an agent from a definition. Throws AgentMisuse, which names the wrong member. */
+/** Makes an agent from a definition. Throws an AgentMisuse that names the wrong member. */
 export function defineAgent(definition: AgentDefinition): DefinedAgent {
   if (typeof definition !== 'object' || definition === null) throw new AgentMisuse(`the definition is ${kindOf(definition)}`);
   const { name, description, skills = [], repeatsText = false, run, close } = definition;
@@ -118,13 +118,14 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
   let isOver = false;
   let hasYielded = false;
   let answer: unknown;
-  // Kept from the first token on, because a model() may begin at any time and restores the text before it. It costs nothing measurable: 0.99 µs
-  // of CPU per token with and without it (a million tokens, six rounds each, 2026-11-29).
+  // The text is kept from the first token on, because a model() may begin at any time and restores the text before it. The cost is not
+  // measurable: 0.99 µs of CPU per token with and without it (a million tokens, six rounds each, 2026-11-29).
   let text = new GrowingText();
   const { approval } = authorTurn;
   const turnWithText: Turn = { ...turn, ...(approval && { approval }), textSoFar: () => text.text };
   const unstarted = new Map<object, UnstartedCall>();
-  // A snapshot, because `run` copies all stores: per token that costs 0.4 µs of CPU, and the snapshot 0.15 (a million tokens, 2026-11-29).
+  // Uses a snapshot, because `run` copies all stores: 0.4 µs of CPU per token, against 0.15 µs for the snapshot (a million tokens,
+  // 2026-11-29).
   const inTurn = unstartedCalls.run(unstarted, () => AsyncLocalStorage.snapshot());
   const next = () => iterator.next(answer);
   try {
@@ -150,7 +151,7 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
     if (error.cause !== undefined) turn.showError?.(error.cause);
     yield modelFailed(error);
   } finally {
-    // Like `for await`: a generator that has returned or thrown needs no end.
+    // As with `for await`, a generator that has returned or thrown need not be ended.
     if (!isOver) await iterator.return?.();
   }
 }
@@ -159,7 +160,7 @@ function agentTurn(turn: Turn): AgentTurn {
   const { message, metadata, history, signal, attempt, log = NO_LOG } = turn;
   const text = textOf(message.parts);
   const shown = { message, text, metadata, history, signal, attempt, tracer: trace.getTracer(SCOPE), log };
-  // `model` itself continues with the decision about a call of its own.
+  // `model` itself handles the decision about one of its own calls.
   if (pausedModelOf(turn) !== undefined) return { ...shown, approval: undefined, resume: undefined };
   const { approval, resume } = answeredApproval(turn) ?? { approval: undefined, resume: turn.resume };
   return { ...shown, approval, resume };
@@ -185,8 +186,8 @@ function skillOf(skill: unknown, index: number): AgentSkill {
 }
 
 /**
- * Throws AgentMisuse for an event, which would have no effect, and for a returned string if the run yielded nothing. A helper that the run ends with
- * (`return yield* answer(turn)`) may return any other value.
+ * Throws AgentMisuse for a returned event, which would have no effect, and for a returned string if the run yielded nothing. Any other
+ * value is allowed, because a run may end with a helper (`return yield* answer(turn)`).
  */
 function checkReturned(value: unknown, hasYielded: boolean): void {
   if (typeof value === 'string' && value !== '' && !hasYielded)
@@ -197,7 +198,7 @@ function checkReturned(value: unknown, hasYielded: boolean): void {
     );
 }
 
-/** Throws AgentMisuse for a call without `yield*`, which has had no effect. */
+/** Throws AgentMisuse for a call without `yield*`, because it has had no effect. */
 function checkStarted(unstarted: ReadonlyMap<object, UnstartedCall>): void {
   const [first] = unstarted.values();
   if (first === undefined) return;
@@ -220,7 +221,7 @@ export function checkEvent(yielded: unknown): AgentEvent {
     throw new AgentMisuse(`run yielded text that is ${kindOf(event.text)}`);
   if (event.type === 'tool') checkTool(event);
   if (event.type === 'usage' && !isUsage(event.usage))
-    throw new AgentMisuse('run yielded usage that is not an object of whole numbers from 0 on');
+    throw new AgentMisuse('run yielded usage that is not an object of whole numbers, 0 or more');
   if (event.type === 'artifact') {
     const fault = faultOfParts(event.artifact?.parts);
     if (fault !== undefined) throw new AgentMisuse(`run yielded an artifact whose ${fault}; make it with artifact()`);

@@ -4,16 +4,19 @@ import type { TurnRequest } from './this-turn.ts';
 import { type UnstartedCall, unstartedCalls } from './unstarted-calls.ts';
 
 /**
- * What `tool`, `step` and `model` return: a generator for `yield*`, whose events are those of the turn. Nothing runs before `yield*`,
- * and a turn that completes without it fails.
+ * The return value of `tool`, `step` and `model`: a generator for `yield*`, whose events become events of the turn. Nothing runs before
+ * `yield*`, and a turn that completes without it fails.
  * @public
  */
 export type Delegated<T> = AsyncGenerator<AgentEvent | TurnRequest, T, unknown> & {
-  /** A method that nothing can call. So TypeScript refuses `await`, and in an async function `yield` and `return` without `yield*`: they would call it. */
+  /**
+   * A method that cannot be called. It makes TypeScript refuse `await` and, in an async function, `yield` and `return` without `*`, because
+   * they would call it.
+   */
   readonly then: (write: never) => never;
 };
 
-/** The result of a call. Until `yield*` starts it, the turn that made the call counts it as unstarted. */
+/** The result of a call. The turn that made the call counts it as unstarted until `yield*` starts it. */
 export function delegated<T>(call: UnstartedCall, events: AsyncGenerator<AgentEvent | TurnRequest, T, unknown>): Delegated<T> {
   const unstarted = unstartedCalls.getStore();
   unstarted?.set(events, call);

@@ -6,7 +6,10 @@ import { askApproval } from './approval.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { faultOfParts } from './parts.ts';
 
-/** Events that a defined agent may yield in addition to strings. Authors write no message ids or states. All constructors throw AgentMisuse. */
+/**
+ * Events that a defined agent may yield in addition to strings. Authors do not write message ids or states. All constructors throw
+ * AgentMisuse.
+ */
 
 export type ArtifactSpec = {
   /** Clients see it. It also pairs the chunks of one artifact within the turn, unless `id` is given. */
@@ -22,7 +25,10 @@ export type ArtifactSpec = {
   /** Parts of A2A 1.0. A file is `{ raw, filename, mediaType }`, with `raw` in base64. */
   parts?: Part[] | undefined;
   metadata?: Metadata | undefined;
-  /** True appends to the artifact of this name; false, the default, replaces what it has. An artifact that has ended stays: this begins another one. */
+  /**
+   * True appends to the artifact of this name; false, the default, replaces its content. An artifact that has ended stays as it is, and the
+   * event begins another one.
+   */
   append?: boolean | undefined;
   /** The artifact ends with this chunk. Default true. */
   last?: boolean | undefined;
@@ -43,7 +49,7 @@ export function artifact(spec: ArtifactSpec): AgentEvent {
   if (bytes !== undefined && !(bytes instanceof Uint8Array))
     throw new AgentMisuse(`artifact: bytes is ${kindOf(bytes)}, not a Uint8Array`);
   if (mediaType !== undefined && bytes === undefined)
-    throw new AgentMisuse('artifact: mediaType is that of bytes; write it into the parts');
+    throw new AgentMisuse('artifact: mediaType applies only to bytes; set it in the parts');
   const content = parts ?? [bytes === undefined ? { text: text ?? '' } : fileOf({ name, bytes, mediaType })];
   const fault = faultOfParts(content) ?? faultOfData(content);
   if (fault !== undefined) throw new AgentMisuse(`artifact: ${fault}`);
@@ -91,7 +97,7 @@ export type ApprovalSpec = {
   arguments: Readonly<Record<string, unknown>>;
   /** Default: a question that names the tool and all arguments. */
   question?: string | undefined;
-  /** Any JSON value, which comes back as `turn.resume` with the answer. */
+  /** Any JSON value; the turn of the answer gets it back as `turn.resume`. */
   resume?: unknown;
 };
 
@@ -100,7 +106,7 @@ export function needsApproval(spec: ApprovalSpec): AgentEvent {
   const { tool, arguments: args, question, resume } = spec ?? {};
   nonEmpty('needsApproval: tool', tool);
   if (!isObject(args) || !isJson(args))
-    throw new AgentMisuse(`needsApproval: arguments is ${kindOf(args)}; it must be an object that JSON has a form for`);
+    throw new AgentMisuse(`needsApproval: arguments is ${kindOf(args)}; it must be an object that can be written as JSON`);
   if (question !== undefined) nonEmpty('needsApproval: question', question);
   if (resume !== undefined && !isJson(resume)) throw new AgentMisuse('needsApproval: resume cannot be written as JSON');
   return askApproval({ callId: randomUUID(), tool, arguments: args }, { question, resume });

@@ -15,7 +15,7 @@ function turns() {
   return { clock, recent, fail };
 }
 
-test('an agent counts as failing while its last turns have all failed, with the newest cause', () => {
+test('an agent counts as failing, with the newest cause, while all its recent turns have failed', () => {
   const { recent, fail } = turns();
   fail(FAILED_TURNS_MIN - 1, 'http_500');
   assert.equal(recent.failing(), undefined);
@@ -29,7 +29,7 @@ test('an agent counts as failing while its last turns have all failed, with the 
   assert.equal(recent.failing(), 'agent_failed');
 });
 
-test('an agent that gets no more questions is not shown as failing for long', () => {
+test('an agent that gets no more questions soon stops being shown as failing', () => {
   const { clock, recent, fail } = turns();
   fail(FAILED_TURNS_MIN);
   clock.now = FAILING_MS_MAX - 1;

@@ -1,12 +1,12 @@
 import { AGENT_FAILED } from './run-attempt.ts';
 import type { TurnOutcome } from './turn-end.ts';
 
-/** This many failed turns in a row show that the agent fails, and not only on one question. */
+/** After this many failed turns in a row, the agent itself counts as failing, not just one question. */
 export const FAILED_TURNS_MIN = 3;
-/** An agent that gets no more questions may have been repaired. */
+/** An agent that receives no more questions may have been repaired. */
 export const FAILING_MS_MAX = 10 * 60_000;
 
-/** The failed turns of an agent since the last one that did not fail. The server of an agent may answer its card and fail every turn. */
+/** The failed turns of an agent since its last success. An agent's server may answer requests for its card and still fail every turn. */
 export class FailedTurns {
   readonly #now: () => number;
   #count = 0;
@@ -27,7 +27,7 @@ export class FailedTurns {
     this.#cause = cause;
   }
 
-  /** The cause of the newest failure, if the last turns have all failed. */
+  /** The cause of the newest failure if all recent turns have failed. */
   failing(): string | undefined {
     const isFailing = this.#count >= FAILED_TURNS_MIN && this.#now() - this.#newestMs < FAILING_MS_MAX;
     return isFailing ? this.#cause : undefined;

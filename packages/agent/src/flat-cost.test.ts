@@ -13,7 +13,7 @@ async function turnOf(tokens: number): Promise<() => Promise<unknown>> {
   return () => runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: new AbortController().signal }, task.job());
 }
 
-// Both sizes are several times EVENTS_AT_ONCE_MAX, because a writer stores only large records before its first turn of the event loop.
+// Both sizes are several times EVENTS_AT_ONCE_MAX, because before its first turn of the event loop a writer stores only large records.
 test('the cost per token is the same in turns of 5000 and of 20 000 tokens', async () => {
   const src = new URL('.', import.meta.url);
   const measures = {
@@ -35,7 +35,7 @@ test('a token does not copy the text before it', async () => {
   const bytes = await bytesAllocated(() => {
     for (let i = 0; i < tokens; i += 1) content.token(' token');
   });
-  // A copy per token would be 30 GB in total; a rope is 5 MB.
+  // A copy of the text per token would take 30 GB in total; a rope takes 5 MB.
   assert.ok(bytes < 50_000_000, `${bytes} bytes`);
   assert.equal(content.snapshot(' token'.repeat(tokens)), undefined);
 });

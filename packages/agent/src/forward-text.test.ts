@@ -16,7 +16,7 @@ async function run(mode: 'caipe' | 'transparent', events: AgentEvent[]) {
 
 const data = { artifactId: 'd', name: 'table', parts: [{ text: ' And.' }, { data: { a: 1 } }] };
 
-test('text that is not forwarded reaches the supervisor with the end of the call, whole and once; the rest is shown [S2-9 C-5]', async () => {
+test('text that is not forwarded reaches the supervisor once and complete, with the end of the call; the rest is shown [S2-9 C-5]', async () => {
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'wrong' },
     { type: 'snapshot', text: 'right ✅' },
@@ -34,7 +34,7 @@ test('text that is not forwarded reaches the supervisor with the end of the call
   );
 });
 
-test('concurrent texts that are not forwarded are withheld whole, in the order in which they began; other artifacts are shown [S2-9 C-5]', async () => {
+test('concurrent texts that are not forwarded are withheld completely, in the order in which they began; other artifacts are shown [S2-9 C-5]', async () => {
   const thought = { artifactId: 'r', name: 'reasoning', parts: [{ text: 'Hm.' }] };
   const { task, fold } = await run('caipe', [
     { type: 'text', text: 'on', stream: 'a' },

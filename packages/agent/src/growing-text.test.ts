@@ -16,7 +16,7 @@ test('an equal snapshot changes nothing, a longer one adds its rest, and any oth
   assert.equal(content.token(''), undefined);
 });
 
-test('any sequence of tokens and snapshots folds to the text that was meant', () => {
+test('any sequence of tokens and snapshots folds to the intended text', () => {
   const step = fc.record({
     snapshot: fc.boolean(),
     text: fc.string({ unit: fc.constantFrom('a', 'b', '\ud83d', '\ude80', ' '), maxLength: 3 }),
@@ -37,7 +37,7 @@ test('any sequence of tokens and snapshots folds to the text that was meant', ()
   );
 });
 
-test('a stream whose lane another one has taken over takes up no memory', () => {
+test('a stream whose lane another stream has taken over uses no memory', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const lanes = { open: () => {}, token: () => {}, write: () => {} };

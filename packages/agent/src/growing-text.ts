@@ -4,8 +4,8 @@ import type { TextChange } from './lane-writer.ts';
 const PIECES_MAX = 1_024;
 
 /**
- * A text that grows by pieces, and is seldom read whole. Pieces are joined many at a time: `+=` would create a rope node for each token,
- * which lives as long as the text.
+ * A text that grows piece by piece and is seldom read whole. Many pieces are joined at a time, because `+=` would create a rope node for
+ * each token, and the nodes live as long as the text.
  */
 export class GrowingText {
   #text: string;
@@ -54,7 +54,10 @@ export class LaneText extends GrowingText {
     return { replace: false, text };
   }
 
-  /** The whole text so far: an equal text changes nothing, a continuation adds its rest, and any other text replaces it. */
+  /**
+   * The whole text so far. An equal text changes nothing, a longer text with the same beginning adds its rest, and any other text replaces
+   * it.
+   */
   snapshot(text: string): TextChange | undefined {
     const before = this.text;
     if (text === before) return undefined;

@@ -10,7 +10,7 @@ import {
 import { TURN_LANES_MAX } from '@hopline/task';
 import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
 
-/** JSON takes at most this many bytes for a UTF-16 unit. */
+/** A UTF-16 unit takes at most this many bytes in JSON. */
 export const UNIT_BYTES_MAX = 6;
 
 /** Destination of inputs: the part of an InputWriter that never waits. */
@@ -23,7 +23,7 @@ export interface InputSink {
 /** A change to the text of a lane: text to append, or text that replaces everything before it. */
 export type TextChange = { replace: boolean; text: string };
 
-/** The source's message id of a token, and the part of the agent that it comes from. */
+/** The source's message id of a token, and the part of the agent that wrote it. */
 export type TokenOrigin = { id?: string; source?: InputSource };
 
 /** Destination of text: LaneWriter or WithheldText. */
@@ -31,10 +31,10 @@ export type TextLanes = Pick<LaneWriter, 'token' | 'write' | 'open'>;
 
 /**
  * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces
- * it. A later attempt opens a lane that an earlier one has left open, so that its first chunk replaces what that attempt streamed (C-5).
+ * it. A later attempt reopens a lane that an earlier one has left open, so that its first chunk replaces what that attempt streamed (C-5).
  *
- * An input that does not fit into a record is rejected here: it would break the writer for good, and every further attempt would run the
- * agent for nothing. Names, ids, metadata and resume values have no other bound.
+ * An input that does not fit into a record is rejected here. Otherwise it would break the writer permanently, and every further attempt
+ * would run the agent in vain. Names, ids, metadata and resume values have no other bound.
  */
 export class LaneWriter {
   readonly #sink: InputSink;
@@ -52,14 +52,14 @@ export class LaneWriter {
     this.#inputBytesMax = inputBytesMax;
   }
 
-  /** Adds text that is not empty. Throws BoundExceeded after TURN_TEXT_BYTES_MAX. */
+  /** Adds text, which must not be empty. Throws BoundExceeded after TURN_TEXT_BYTES_MAX. */
   token(lane: string, artifact: LaneArtifact, text: string, { id, source }: TokenOrigin = {}): void {
     this.#countText(text);
     if (!this.#open.has(lane)) this.open(lane, artifact, source);
     this.#send(lane, text, id);
   }
 
-  /** Adds text, or replaces all earlier text. Throws as `token`. */
+  /** Adds text, or replaces all earlier text. Throws like `token`. */
   write(lane: string, artifact: LaneArtifact, change: TextChange | undefined, origin: TokenOrigin = {}): void {
     if (change === undefined) return;
     const { replace, text } = change;
@@ -104,13 +104,13 @@ export class LaneWriter {
     for (const lane of [...this.#open]) this.close(lane);
   }
 
-  /** Any input that is not text. Throws BoundExceeded, and TypeError or RangeError for a value that JSON cannot hold. */
+  /** Adds any input that is not text. Throws BoundExceeded, and TypeError or RangeError for a value that cannot be written as JSON. */
   add(input: AgentInput): void {
     this.#check(input);
     this.#sink.add(input);
   }
 
-  /** Adds an input that is sent together with the next one, or after `holdMs`. Throws as `add`. */
+  /** Adds an input that is sent together with the next one, or by itself after `holdMs`. Throws like `add`. */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
     this.#check(input);
     this.#sink.addHeld(input, holdMs);

@@ -1,6 +1,6 @@
 /**
- * Runs generators side by side: yields what any of them yields, and returns their results in the order of `generators`. Throws what the first one
- * throws, and then no longer waits for the others.
+ * Runs generators concurrently, yields what any of them yields, and returns their results in the order of `generators`. If one throws, it
+ * throws that error and no longer waits for the others.
  */
 export async function* merged<E, T>(generators: readonly AsyncGenerator<E, T, unknown>[]): AsyncGenerator<E, T[], unknown> {
   type Next = { index: number; result?: IteratorResult<E, T>; error?: unknown };
@@ -9,7 +9,7 @@ export async function* merged<E, T>(generators: readonly AsyncGenerator<E, T, un
   const advance = (index: number) =>
     running.set(
       index,
-      // Never rejects: nothing may wait for a generator that was abandoned.
+      // Never rejects, because no caller may be waiting for a generator that was abandoned.
       generators[index]!.next().then(
         result => ({ index, result }),
         error => ({ index, error: error as unknown }),

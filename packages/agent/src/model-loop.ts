@@ -15,8 +15,8 @@ export type ModelTools = {
   /** The tools that the model is offered in its next step. */
   offered(): readonly ChatTool[];
   /**
-   * Runs a call: yields its events, and returns the text that the model reads. A fault of the tool is such a text. `callId`: by which clients know the
-   * call already, because it has waited for an approval.
+   * Runs a call: yields its events, and returns the text that the model reads, which may report a fault of the tool. `callId`: the id under
+   * which clients already know the call, if it has waited for an approval.
    */
   call(call: ToolCall, callId?: string): AsyncGenerator<AgentEvent, string, unknown>;
   /** The name of the tool as clients see it if a person must approve the call; undefined if it may run. Absent: every call may run. */
@@ -34,17 +34,17 @@ export type ModelLoopOptions = {
   reasoning?: boolean | undefined;
   /** Whether the text of the model is text of the agent. Default true. */
   shown?: boolean | undefined;
-  /** Text of the agent before that of the model. */
+  /** The agent's text that precedes the model's. */
   textBefore?: string | undefined;
-  /** Number of the first step of the model in the turn: reasoning of each step is an artifact with its number. */
+  /** Number of the model's first step in the turn. The reasoning of each step is an artifact with the step's number. */
   firstStep?: number | undefined;
   /** Called when the model reaches a step, with its text of the earlier steps. */
   onStep?: ((before: string) => void) | undefined;
-  /** Stores the answers of the model. Its calls then run one after the other, because steps do not overlap. */
+  /** Stores the answers of the model. Its calls then run one after another, because steps must not overlap. */
   storeIn?: TurnSteps | undefined;
   /** The event that ends the turn with the question for a call. Required with `tools.toApprove`. */
   pause?: ((request: ApprovalRequest, paused: PausedLoop) => AgentEvent) | undefined;
-  /** The conversation that this run continues, and the decision about its call. */
+  /** The conversation that this run continues, and the decision about the call it waited for. */
   paused?: { paused: PausedLoop; approval: Approval } | undefined;
 };
 
@@ -52,21 +52,21 @@ export type ModelLoopOptions = {
 export type ModelAnswer = {
   /** The text of all steps, without separators, including those before an approval. */
   text: string;
-  /** The conversation: the messages that the model was given, its calls with their results, and its answer. */
+  /** The conversation: the messages that the model received, its calls with their results, and its answer. */
   messages: ChatMessage[];
   /** Tokens of all steps of the turn, as far as the provider reports them. */
   usage: TokenUsage;
 };
 
-/** Name of the steps in which answers of a model are stored. */
+/** Name of the steps that store the model's answers. */
 const STORED_STEP = 'model';
 
 /**
- * The model answers and its tools run, until it calls no more tools. Yields arrays of events that arrived together. Throws ModelError.
+ * Lets the model answer and runs its tools, until it calls no more tools. Yields arrays of events that arrived together. Throws ModelError.
  * Returns undefined after the event that ends the turn with a question.
  *
- * A call that needs an approval ends the turn with a question, after the other calls of its step have run. Several such calls are asked about one after
- * the other, each in a turn of its own, and an approved call runs in the turn of its answer.
+ * A call that needs an approval ends the turn with a question, after the other calls of its step have run. If several calls need an
+ * approval, the user is asked about one after another, each in a turn of its own. An approved call runs in the turn of the answer.
  */
 export async function* runModel(
   options: ModelLoopOptions,
@@ -85,7 +85,7 @@ export async function* runModel(
     if (step.usage !== undefined) usage = addTokens(usage, step.usage);
     messages.push({ role: 'assistant', text: step.text, calls: step.calls });
     if (step.calls.length === 0) return { text: earlierText + text, messages, usage };
-    // The model would not read the results of the last step.
+    // After the last step the model would not read the results.
     if (number === stepsMax - 1) break;
     if (!(yield* runCalls(options, messages))) return undefined;
   }
@@ -93,8 +93,8 @@ export async function* runModel(
 }
 
 /**
- * Runs the calls of the last message, and adds their results to the messages. `decided`: the first of them that waited has its decision. Returns false if the
- * turn has ended with a question.
+ * Runs the calls of the last message, and adds their results to the messages. `decided`: the decision about the first of them that was
+ * waiting. Returns false if the turn has ended with a question.
  */
 async function* runCalls(
   { messages: prompt, tools, storeIn, pause }: ModelLoopOptions,
@@ -123,7 +123,7 @@ async function* runCalls(
   return true;
 }
 
-/** An approved call runs with the arguments that were shown. The model reads a refusal as the result of the call. */
+/** An approved call runs with the arguments that were shown. For a refused call, the model reads the refusal as its result. */
 async function* decidedCall(tools: ModelTools, call: ToolCall, approval: Approval): AsyncGenerator<AgentEvent, string, unknown> {
   const { callId, tool, arguments: args, approved } = approval;
   if (approved) return yield* tools.call({ ...call, args }, callId);

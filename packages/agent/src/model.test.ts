@@ -28,7 +28,7 @@ const asksWeather = (...cities: string[]): ModelReply => ({
   calls: cities.map(city => ({ name: 'weather', args: { city } })),
 });
 
-/** The stream of a provider, as `curl -N` has recorded it. `cut`: the connection ended early. */
+/** The stream of a provider, as recorded by `curl -N`. `cut`: the connection ended early. */
 const recorded = (texts: readonly string[], { cut = false } = {}) => {
   const events = [
     ...texts.map(content => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),
@@ -95,7 +95,7 @@ test('its tools run side by side; clients see the calls, and the model reads the
   );
 });
 
-test('a tool that fails, or does not exist, is a result for the model, with the message of a ToolError only', async () => {
+test('for the model, a tool that fails or does not exist is a result, with a message only for a ToolError', async () => {
   const secret = new Error('password 123');
   for (const [error, read] of [
     [new ToolError('no such city'), 'The call failed: no such city'],
@@ -118,7 +118,7 @@ test('a tool that fails, or does not exist, is a result for the model, with the 
   assert.deepEqual(tools, []);
 });
 
-test('the result of a tool is cut where the model reads it, with a note', async () => {
+test('the model reads a long tool result cut, with a note', async () => {
   const { prompts, tools } = await play([asksWeather('Rome'), { text: 'long' }], async function* () {
     yield* model({ model: 'small', toolResultUnitsMax: 3, tools: weather(() => 'abcdef') });
   });
@@ -126,7 +126,7 @@ test('the result of a tool is cut where the model reads it, with a note', async 
   assert.equal(tools[0]?.result, 'abcdef');
 });
 
-test('a stream that breaks off is requested again, and its text is replaced behind the text of the agent', async () => {
+test('a stream that breaks off is requested again, and only its text is replaced, not the agent’s text before it', async () => {
   const cut = recorded(['Half an '], { cut: true });
   const { text, events } = await play([asksWeather('Rome'), cut, recorded(['whole'])], async function* () {
     yield 'So: ';
@@ -139,7 +139,7 @@ test('a stream that breaks off is requested again, and its text is replaced behi
   );
 });
 
-test('a model that fails, fails the turn as the adapter does, with a reason without content', async () => {
+test('a failing model makes the turn fail as in the adapter, with a reason without content', async () => {
   const { end } = await play([{ status: 401 }], async function* () {
     yield* model({ model: 'small' });
   });
@@ -152,7 +152,7 @@ test('a model that fails, fails the turn as the adapter does, with a reason with
   assert.equal(endless.end.cause, 'too_many_steps');
 });
 
-test('another model may stand in for one that failed, and the text of the failed step is removed', async () => {
+test('another model may replace a failed one, and the text of the failed step is removed', async () => {
   const cut = recorded(['Half an '], { cut: true });
   const { text, end } = await play([asksWeather('Rome'), cut, recorded(['Whole'])], async function* () {
     const options = { model: 'small', limits: { triesMax: 1 }, tools: weather(() => 'clear') };
@@ -166,7 +166,7 @@ test('another model may stand in for one that failed, and the text of the failed
   assert.deepEqual([text, end.state], ['Let me see. Whole', 'TASK_STATE_COMPLETED']);
 });
 
-test('a model whose text is not shown has calls and usage only; reasoning is an artifact that is numbered in the turn', async () => {
+test('a model whose text is not shown has only calls and usage; reasoning becomes artifacts that are numbered within the turn', async () => {
   const thinks: ModelReply = { reasoning: 'hm', text: 'yes' };
   const { text, artifacts } = await play([thinks, thinks], async function* () {
     const { text } = yield* model({ model: 'small', shown: false, reasoning: true });
@@ -198,7 +198,7 @@ test('the messages of an answer continue the conversation, and messages of a cli
   );
 });
 
-test('stored answers and results are not asked for again in the next attempt, and show in the same way', async () => {
+test('the next attempt does not request stored answers and results again, and shows them in the same way', async () => {
   let runs = 0;
   const agent = agentOf(async function* () {
     const tools = weather(() => {
@@ -245,14 +245,14 @@ test('a model whose stored failure is temporary is asked again when the call is 
   assert.deepEqual([second.text, second.prompts.length], ['Sunny', 1]);
 });
 
-test('a played turn that asks more often than it has answers is an error of the test', async () => {
+test('a played turn that makes more requests than it has answers is an error of the test', async () => {
   const asking = play([], async function* () {
     yield* model({ model: 'small' });
   });
   await assert.rejects(asking, /the turn sent 1 requests to models, but `model` has 0 answers/);
 });
 
-test('options that no model can work with are misuse, named by member', async () => {
+test('options with which no model can work are misuse, and the error names the member', async () => {
   const tool = weather(() => 1).weather!;
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`t${n}`, tool]));
   const cases: [unknown, RegExp | undefined][] = [

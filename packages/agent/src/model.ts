@@ -14,7 +14,8 @@ import { type TurnRequest, thisTurn } from './this-turn.ts';
 import { isToolError, type ToolContext, toolIn } from './tool.ts';
 
 /**
- * A message of a conversation with a model. The answer of `model` has such messages, too, so that the next call can continue with them.
+ * A message of a conversation with a model. The answer of `model` also contains such messages, so that the next call can continue with
+ * them.
  * @public
  */
 export type ModelMessage = ChatMessage;
@@ -26,16 +27,16 @@ export type ModelMessage = ChatMessage;
 export type ModelTool = RetryOptions & {
   /** When and how to call it, for the model. */
   description: string;
-  /** JSON Schema of the arguments, an object. The model may break it: `run` checks what it gets. */
+  /** JSON Schema of the arguments, which are an object. The model may violate it, so `run` must check its arguments. */
   parameters: Readonly<Record<string, unknown>>;
   /**
-   * Returns what the model reads: a string as it is, any other value as JSON. If it throws, the model and clients read the message of a
-   * ToolError, or only that the call has failed.
+   * Returns what the model reads: a string unchanged, any other value as JSON. If it throws a ToolError, the model and clients read its
+   * message; otherwise they read only that the call has failed.
    */
   run(args: Record<string, unknown>, context: ToolContext): unknown;
   /**
-   * Whether a person must approve a call before it runs. True, or a function that returns anything but false: the turn ends with the question, and the turn of the answer
-   * continues with the call or its refusal. Default false.
+   * Whether a person must approve a call before it runs: a boolean, or a function, for which everything but false means yes. The turn ends
+   * with the question, and the turn of the answer continues with the call or its refusal. Default false.
    */
   approve?: boolean | ((args: Record<string, unknown>) => boolean | Promise<boolean>) | undefined;
 };
@@ -47,13 +48,13 @@ export type ModelTool = RetryOptions & {
 export type ModelOptions = {
   /** Name of the model at the address. */
   model: string;
-  /** Address of an OpenAI-compatible server, without `/chat/completions`. Default: that of OpenAI. */
+  /** Address of an OpenAI-compatible server, without `/chat/completions`. Default: the address of OpenAI. */
   baseUrl?: string | undefined;
   /** Sent as a bearer token. */
   apiKey?: string | undefined;
   /** Further headers of the requests. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Sampling temperature. Default: that of the server. */
+  /** Sampling temperature. Default: the server's. */
   temperature?: number | undefined;
   /** Time limits and tries of one request. */
   limits?: Partial<ModelLimits> | undefined;
@@ -63,35 +64,35 @@ export type ModelOptions = {
   messages?: readonly (Message | ModelMessage)[] | undefined;
   /** The tools by their names, each 1 to 64 of A-Z, a-z, 0-9, _ and -. */
   tools?: Readonly<Record<string, ModelTool>> | undefined;
-  /** Most requests, 1 to MODEL_STEPS_MAX. Each one but the last ends in calls of tools. Default MODEL_STEPS_DEFAULT. */
+  /** Maximum number of requests, 1 to MODEL_STEPS_MAX. Each one but the last ends in tool calls. Default MODEL_STEPS_DEFAULT. */
   stepsMax?: number | undefined;
   /** UTF-16 units of one tool result that the model reads. Default MODEL_TOOL_RESULT_UNITS_MAX. */
   toolResultUnitsMax?: number | undefined;
   /** Shows the reasoning of the model as an artifact `reasoning`. Default false. */
   reasoning?: boolean | undefined;
   /**
-   * Media types of the files of users that the model reads, e.g. `['image/*']`; of any other file it gets the name. Default MODEL_MEDIA: images, audio (WAV,
-   * MP3), PDF and text.
+   * Media types of users' files that the model reads, e.g. `['image/*']`; for any other file it gets only the name. Default MODEL_MEDIA:
+   * images, audio (WAV, MP3), PDF and text.
    */
   media?: readonly string[] | undefined;
   /** False: clients do not see the text of the model, only its calls. Default true. */
   shown?: boolean | undefined;
   /**
-   * Stores each answer of the model and each result of its tools as a step, so that the next attempt after a death continues after them. The
-   * calls of one answer then run one after the other. Default false.
+   * Stores each answer of the model and each result of its tools as a step, so that the next attempt after a death continues after them.
+   * The calls of one answer then run one after another. Default false.
    */
   stored?: boolean | undefined;
 };
 
-/** The models of a turn: their steps, and the text around a step that failed. */
+/** The models of a turn: their steps, and the text around a failed step. */
 type TurnModels = { calls: number; steps: number; failed?: { before: string; after: string } };
 
 const MODELS = new WeakMap<Turn, TurnModels>();
 
 /**
- * Calls a language model behind any OpenAI-compatible address: `const { text } = yield* model({ model: 'gpt-5-mini', apiKey, tools })`. Its text
- * is the agent's text, token by token. Its tools run, and clients see their calls with arguments and results, until the model calls no more. A
- * step whose stream breaks off is retried, and its text is replaced.
+ * Calls a language model behind any OpenAI-compatible address: `const { text } = yield* model({ model: 'gpt-5-mini', apiKey, tools })`. Its
+ * text is the agent's text, token by token. Its tools run until it calls no more, and clients see the calls with their arguments and
+ * results. If the stream of a step breaks off, the step is retried and its text is replaced.
  *
  * If a call needs an approval, the turn ends with the question. In the turn of the answer, `run` begins again, and the same `model()`, counted from the beginning of
  * `run`, continues the conversation.
@@ -124,7 +125,7 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
   const textNow = () => turn.textSoFar?.() ?? '';
   const { failed } = models;
   delete models.failed;
-  // A model that stands in for one that has failed replaces the text of its failed step.
+  // A fallback model replaces the text of the failed step of the first model.
   if (shown && failed !== undefined && failed.after === textNow() && failed.before !== failed.after)
     yield { type: 'snapshot', text: failed.before };
   const textBefore = textNow();
@@ -139,7 +140,7 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
     paused,
     pause: (request, loop) => pauseModel(request, { ...loop, number, ...promptKept(options, turn, paused?.paused) }),
     tools: callableTools(tools, turn, { stored, toolResultUnitsMax }),
-    // Without a trace: the active span is that of the turn, or one that the author has begun.
+    // Without a trace of its own it uses the active span: that of the turn, or one that the author has begun.
     request: { signal: turn.signal, onEnded: turn.modelRequestEnded },
     stepsMax,
     reasoning,
@@ -173,7 +174,7 @@ function modelsOf(turn: Turn): TurnModels {
   return known;
 }
 
-/** The package of the models is optional where `@hopline/agent` is installed: it has twice the size of the kit. */
+/** The package for models is an optional dependency of `@hopline/agent`, because it has twice the size of the kit. */
 async function importChatModel(): Promise<typeof import('@hopline/chat-model')> {
   try {
     return await import('@hopline/chat-model');
@@ -209,7 +210,10 @@ function givenMessages(messages: NonNullable<ModelOptions['messages']>, media: r
   return messages.map(one => ('parts' in one ? promptMessage(one, { media }) : one));
 }
 
-/** The values from which the turn of the answer builds the same prompt: messages that the agent has given itself may depend on the message of the turn. */
+/**
+ * The values from which the turn of the answer builds the same prompt. They are stored, because messages that the agent made itself may
+ * depend on the turn's message.
+ */
 function promptKept(
   { messages, media = MODEL_MEDIA }: ModelOptions,
   { message }: Turn,
@@ -236,7 +240,7 @@ function callableTools(
     },
     call: async function* ({ name, args }: ToolCall, callId?: string) {
       const called = Object.hasOwn(tools, name) ? tools[name] : undefined;
-      // A tool that the model has invented does not run, so nothing is shown.
+      // A tool that the model has made up does not run, so nothing is shown.
       if (called === undefined) return 'No tool has that name.';
       const { retries, retryIf } = called;
       const retry = { ...(retries !== undefined && { retries }), ...(retryIf && { retryIf }) };
@@ -256,7 +260,7 @@ function callableTools(
 function readable(name: string, result: unknown): string {
   if (typeof result === 'string') return result;
   if (result === undefined) return '';
-  if (!isJson(result)) throw new AgentMisuse(`tool ${name}: its result is ${kindOf(result)} that JSON has no form for`);
+  if (!isJson(result)) throw new AgentMisuse(`tool ${name}: its result is ${kindOf(result)}, which cannot be written as JSON`);
   return JSON.stringify(result);
 }
 
@@ -274,7 +278,7 @@ function check(options: ModelOptions): void {
   if (!isWholeUpTo(stepsMax, MODEL_STEPS_MAX))
     throw new AgentMisuse(`model: stepsMax must be a whole number from 1 to ${MODEL_STEPS_MAX}`);
   if (!isWholeUpTo(toolResultUnitsMax, Number.MAX_SAFE_INTEGER))
-    throw new AgentMisuse('model: toolResultUnitsMax must be a whole number from 1 on');
+    throw new AgentMisuse('model: toolResultUnitsMax must be a whole number, 1 or more');
   if (messages !== undefined && !(Array.isArray(messages) && messages.every(isMessage)))
     throw new AgentMisuse('model: messages must be a list of messages, each with role and text, or with role and parts');
   if (!isObject(tools)) throw new AgentMisuse(`model: tools is ${kindOf(tools)}, not an object`);

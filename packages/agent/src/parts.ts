@@ -7,7 +7,7 @@ const WORDS = ['text', 'raw', 'url', 'filename', 'mediaType'] as const;
 /** Why a value is not a list of parts of A2A 1.0; undefined if it is one. Names members and types, never a value. */
 export function faultOfParts(parts: unknown): string | undefined {
   if (!Array.isArray(parts)) return `parts is ${kindOf(parts)}, not an array`;
-  // By index, because `map` and `find` skip holes.
+  // Accesses elements by index, because `map` and `find` skip holes.
   for (let index = 0; index < parts.length; index += 1) {
     const fault = faultOfPart(parts[index]);
     if (fault !== undefined) return `parts[${index}]${fault}`;

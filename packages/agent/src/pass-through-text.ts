@@ -15,10 +15,11 @@ type PassThroughTextOptions = {
 };
 
 /**
- * The agent's own events pass: its artifacts as artifacts, its messages as messages. Any other text becomes one artifact per stream.
+ * Passes on the agent's own events: its artifacts as artifacts, its messages as messages. Any other text becomes one artifact per stream.
  *
- * Transitory text leaves the task at its end, and a message stays: the agent's own, else one with all the text (S1-24). Consecutive streams share one
- * artifact (S1-26). Concurrent streams have one each, of which the first has the fixed id (S1-25).
+ * Transitory text is removed when the task ends, and a message remains: the agent's own or, if it sent none, one with all the text (S1-24).
+ * Consecutive streams share one artifact (S1-26). Concurrent streams have an artifact each, and the first of these has the fixed id
+ * (S1-25).
  */
 export class PassThroughText implements AgentText {
   readonly streams: TextStreams;
@@ -43,7 +44,7 @@ export class PassThroughText implements AgentText {
 
   ending(message: Message | undefined, standing: MessageRelation | undefined): Message | undefined {
     if (this.#messageId !== undefined) return message ?? this.#messageOfText(this.#messageId);
-    // The message does not repeat the text of an artifact (S2-2), but its other parts are still shown.
+    // The message does not repeat an artifact's text (S2-2), but its other parts are still shown.
     return standing === 'repeats' && message !== undefined && isTextOnly(message) ? undefined : message;
   }
 

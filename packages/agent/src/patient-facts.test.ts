@@ -16,7 +16,7 @@ async function storedTask(count: number) {
   return log;
 }
 
-test('a read waits while the log is unavailable, and a series continues after its last record', async () => {
+test('a read waits while the log is unavailable, and a series of records continues after the last one', async () => {
   const log = await storedTask(3);
   const { facts } = log;
   let failures = 2;
@@ -43,7 +43,7 @@ test('a read waits while the log is unavailable, and a series continues after it
   assert.equal(patient.layouts, log.layouts, 'the other members are those of the log');
 });
 
-test('an error that would occur again, the end of the wait and a shutdown end a read', async () => {
+test('a read ends at an error that would occur again, at the end of its wait, and at a shutdown', async () => {
   const log = await storedTask(1);
   let error: Error = new LogDenied('denied');
   log.facts.last = async () => {

@@ -11,16 +11,16 @@ import {
 } from '@hopline/log';
 
 /**
- * How long a turn waits for a read of the log, in milliseconds: as long as for the end of its text to be shown. A sub-agent reads through relays, and an
- * outage of all relays must cost a turn no attempt.
+ * How long a turn waits for a read of the log, in milliseconds: as long as it waits for its end to be shown. A sub-agent reads through
+ * relays, and an outage of all relays must not cost a turn an attempt.
  */
 const READ_WAIT_MS_MAX = 5 * 60_000;
 const RETRY_MS_BASE = 100;
 const RETRY_MS_MAX = 5_000;
 
 /**
- * The log of the turns of one agent: reads are repeated while the log is unavailable, until `waitMs` is over. When `signal` aborts they reject with
- * Requeued.
+ * The log as the turns of one agent see it: reads are repeated while the log is unavailable, for up to `waitMs`. When `signal` aborts, they
+ * reject with Requeued.
  */
 export function patientLog(log: Log, signal: AbortSignal, waitMs = READ_WAIT_MS_MAX): Log {
   const { facts } = log;
@@ -35,7 +35,7 @@ export function patientLog(log: Log, signal: AbortSignal, waitMs = READ_WAIT_MS_
     extent: () => facts.extent(),
     isLost: (...of) => facts.isLost(...of),
   };
-  // The other members, some of which change, are those of the log.
+  // The other members, some of which change, are taken from the log itself.
   return Object.create(log, { facts: { value: patientFacts } });
 }
 

@@ -5,9 +5,9 @@ import { answeredApproval, askApproval } from './approval.ts';
 
 /** A conversation that waits for the approval of a call. It is JSON, because the log keeps it until the answer comes. */
 export type PausedLoop = {
-  /** The messages after the prompt. The last one is that of the model with the calls. */
+  /** The messages after the prompt. The last one is the model's message with the calls. */
   messages: readonly ChatMessage[];
-  /** The results of these calls; null: the call waits. The first one that waits is asked about. */
+  /** The results of these calls; null for a call that waits. The user is asked about the first one that waits. */
   results: readonly (string | null)[];
 };
 
@@ -28,14 +28,14 @@ export function pauseModel(request: ApprovalRequest, paused: PausedModel): Agent
   return askApproval(request, { resume: { [PAUSED]: paused } });
 }
 
-/** The conversation that the turn continues, with the decision about its call. */
+/** The conversation that the turn continues, with the decision about the call in question. */
 export function pausedModelOf(turn: Pick<Turn, 'resume' | 'message'>): { approval: Approval; paused: PausedModel } | undefined {
   const { approval, resume } = answeredApproval(turn) ?? {};
   if (approval === undefined || !isObject(resume) || !isObject(resume[PAUSED])) return undefined;
   return { approval, paused: resume[PAUSED] as PausedModel };
 }
 
-/** The message that a paused conversation answers, and the history before it: neither the question nor the decision is part of them. */
+/** The message that a paused conversation answers, and the history before it. Neither includes the question or the decision. */
 export function conversationOf(
   { history }: Pick<Turn, 'history'>,
   { request }: PausedModel,

@@ -1,6 +1,6 @@
 /**
  * The answer of a model to one request. A string is a recorded stream, byte for byte: the body of the provider's response (`curl -N …
- * /chat/completions`). `status`: the request fails with it.
+ * /chat/completions`). `status`: the request fails with this status.
  */
 export type ModelReply =
   | string
@@ -32,7 +32,7 @@ export class PlayedModels {
     return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
   };
 
-  /** Throws if the turn has asked more often than there are replies. */
+  /** Throws if the turn has made more requests than there are replies. */
   check(): void {
     const { length } = this.#replies;
     if (this.prompts.length > length)

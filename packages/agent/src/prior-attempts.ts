@@ -7,21 +7,21 @@ import { RemoteRunsOfTurn } from './remote-runs-of-turn.ts';
 
 type TurnWork = Pick<Work, 'call' | 'turn'>;
 
-/** A tool call that an earlier attempt began and did not end. */
+/** A tool call that an earlier attempt began but did not end. */
 type OpenTool = { lane: string; tool: string; callId: string };
 
-/** State that earlier attempts of the same work left in the task. */
+/** State that earlier attempts at the same work have left in the task. */
 export type PriorAttempts = {
   /** Closed lanes, whose artifacts are complete and remain (S4-19). */
   closedLanes: ReadonlySet<string>;
-  /** Lanes that a client has seen and that are still open. */
+  /** Lanes that clients have seen and that are still open. */
   openLanes: ReadonlySet<string>;
   openTools: readonly OpenTool[];
   /** Text of the answer that clients have seen from those attempts. */
   shownText: string;
-  /** Runs that those attempts began on a server and that have not ended according to the log. */
+  /** Runs that those attempts began on a server and that, according to the log, have not ended. */
   remoteRuns: readonly unknown[];
-  /** When the newest fact of those attempts was made, in epoch milliseconds; undefined if they have written none. */
+  /** When the newest fact of those attempts was created, in epoch milliseconds; undefined if they have written none. */
   lastAt: number | undefined;
 };
 
@@ -34,7 +34,7 @@ export const NO_PRIOR_ATTEMPTS: PriorAttempts = {
   lastAt: undefined,
 };
 
-/** Reads the task's facts once; only a later attempt needs it. */
+/** Reads the task's facts once, because only a later attempt needs them. */
 export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, turn }: TurnWork): Promise<PriorAttempts> {
   const producer = call?.id ?? ROOT_AGENT;
   const closedLanes = new Set<string>();

@@ -15,7 +15,9 @@ export type PumpDeps = {
   name: string;
   /** Receives the class of an error that an agent throws, never its message, which may hold content. */
   logger: Logger;
-  /** Receives errors that an agent throws, for its author's terminal, because they may hold content. Absent: they are dropped. */
+  /**
+   * Receives the errors that an agent throws, for its author's terminal. They may hold content, so without this member they are dropped.
+   */
   showError?: ((error: unknown) => void) | undefined;
 };
 
@@ -32,7 +34,7 @@ type Pump = {
 export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, hop, metrics, onWait }: Pump): Promise<TurnEnd> {
   inputs.begin();
   const { agent } = deps;
-  // Called by the iterator, because an agent may throw before it returns an iterable.
+  // Called within the iterator, because an agent may throw before it returns an iterable.
   const start = (): AsyncIterable<AgentEvent | readonly AgentEvent[]> => agent.runBatches?.(turn) ?? agent.run(turn);
   const events = new AbortableEvents(start, turn.signal);
   let atOnce = 0;
@@ -91,8 +93,8 @@ function onThrow({ logger, name, showError }: PumpDeps, error: unknown): TurnEnd
 }
 
 /**
- * Turns the error of an event that cannot be written into a failure of the turn: the next attempt would get the same event. Rejects when
- * the writer itself has failed.
+ * Turns the error of an event that cannot be written into a failure of the turn, because the next attempt would get the same event. Rejects
+ * if the writer itself has failed.
  */
 export async function toInvalidEventFailure({ showError }: PumpDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
   await writer.ready();

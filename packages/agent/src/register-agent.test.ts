@@ -162,7 +162,7 @@ test('skills of any length fit the registry: each is cut to the limits of an age
   await log.close();
 });
 
-test('the entry of an agent that does not answer names why, until it answers', { timeout: 120_000 }, async () => {
+test('the entry of an agent that does not answer states why, until the agent answers', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
   let isDown = true;

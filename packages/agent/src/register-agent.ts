@@ -6,8 +6,8 @@ import type { Agent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
 
 /**
- * Interval of an agent's heartbeats in the registry: one may be lost within AGENT_SILENCE_MS_MAX. Each is a stored write that every supervisor and
- * ingress receives, the largest part of what an idle agent costs.
+ * Interval of an agent's heartbeats in the registry. One of them may be lost within AGENT_SILENCE_MS_MAX. Each is a stored write that every
+ * supervisor and ingress receives, which is the largest part of the cost of an idle agent.
  */
 export const AGENT_HEARTBEAT_MS = 4_000;
 /**
@@ -15,15 +15,18 @@ export const AGENT_HEARTBEAT_MS = 4_000;
  */
 const SKILLS_MS = 30_000;
 /**
- * How long the first registration waits for the skills, in milliseconds: a task that is planned without them would go to the wrong agent.
+ * How long the first registration waits for the skills, in milliseconds, because a task that is planned without them would go to the wrong
+ * agent.
  */
 const FIRST_SKILLS_MS_MAX = 3_000;
-/** Skills of an entry, and characters of a description. Both are bounded because every supervisor keeps all entries. */
+/**
+ * Maximum number of skills of an entry, and of characters of a description. Both are bounded because every supervisor keeps all entries.
+ */
 export const SKILLS_MAX = 128;
 export const ENTRY_DESCRIPTION_CHARS_MAX = 512;
 /**
- * The same limits as in the agents file: an entry of 1 MiB, from skills that remote agents and code describe, would be refused with every
- * heartbeat.
+ * The same limits as in the agents file. Remote agents and code describe their skills themselves, and an entry of 1 MiB would be refused
+ * with every heartbeat.
  */
 export const SKILL_NAME_CHARS_MAX = 128;
 export const TAGS_MAX = 32;
@@ -49,9 +52,9 @@ type RegisterAgentOptions = {
   signal: AbortSignal;
   heartbeatMs?: number;
   onRegistered?: (entry: AgentRegistration) => void;
-  /** Called after each request for the agent's skills. `fault`: why the agent does not answer, or cannot be started. */
+  /** Called after each request for the agent's skills. `fault`: why the agent does not answer or cannot be started. */
   onSkills?: (fault: unknown) => void;
-  /** Cause of the newest failed turn while the last turns have all failed. */
+  /** Cause of the newest failed turn, if all recent turns have failed. */
   failing?: () => string | undefined;
 };
 
@@ -83,7 +86,10 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   await log.agents.delete(key).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
 }
 
-/** Removes entries of dead instances. A live instance whose clock is that wrong registers again with its next heartbeat. */
+/**
+ * Removes entries of dead instances. If a live instance is removed because its clock is far off, it registers again with its next
+ * heartbeat.
+ */
 async function removeDeadInstances({ log, name, logger }: RegisterAgentOptions): Promise<void> {
   try {
     const dead = (await log.agents.under(name)).filter(({ value }) => value.heartbeat < Date.now() - DEAD_INSTANCE_MS);
@@ -99,7 +105,7 @@ class SkillsCache {
   #agentSkills: readonly AgentSkill[] | undefined;
   #requestedMs = Number.NEGATIVE_INFINITY;
   #requesting = false;
-  /** Why the agent did not answer the newest request, as a closed word. */
+  /** Why the agent did not answer the newest request, as a word of a closed list. */
   #fault: string | undefined;
 
   constructor(options: RegisterAgentOptions) {
@@ -116,7 +122,8 @@ class SkillsCache {
   }
 
   /**
-   * Requests the skills. Never rejects. Later heartbeats do not wait for it, because an agent that is slow to answer must not look dead.
+   * Requests the skills. Never rejects. Later heartbeats do not wait for the answer, because an agent that answers slowly must not look
+   * dead.
    */
   async refresh(): Promise<void> {
     const due = this.#agentSkills === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;

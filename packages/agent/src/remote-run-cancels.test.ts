@@ -28,7 +28,7 @@ test('a cancel is repeated until the server answers, and never afterwards', asyn
   assert.equal(requests.length, 4, 'a run that was continued is canceled again');
 });
 
-test('a run that ended by itself is not canceled', async () => {
+test('a run that has already ended is not canceled', async () => {
   const cancels = new RemoteRunCancels();
   const { request, requests } = server(0);
   cancels.ended('run');

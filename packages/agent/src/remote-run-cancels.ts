@@ -13,8 +13,8 @@ const OVER_MAX = 4_096;
 export type CancelRequest = (signal: AbortSignal) => Promise<unknown>;
 
 /**
- * Cancels the remote runs of an adapter. Each request is repeated, with jitter, until the server has answered or refused it. A finished
- * run, or one that is already being canceled, does not get a second series of requests.
+ * Cancels the remote runs of an adapter. Each request is repeated, with jitter, until the server has answered or refused it. A run that has
+ * ended, or that is already being canceled, gets no second series of requests.
  */
 export class RemoteRunCancels {
   readonly #running = new Map<string, Promise<void>>();
@@ -28,7 +28,7 @@ export class RemoteRunCancels {
     this.#tryMsMax = tryMsMax;
   }
 
-  /** Records that a run has begun or continues: a task that waited for its client continues under its old id. */
+  /** Records that a run has begun or continues. A task that waited for its client continues under its old id. */
   begun(id: string): void {
     this.#over.delete(id);
   }
@@ -42,7 +42,7 @@ export class RemoteRunCancels {
     }
   }
 
-  /** Rejects with the error of the last request when none was answered within CANCEL_MS_MAX. */
+  /** Rejects with the error of the last request if none was answered within CANCEL_MS_MAX. */
   async cancel(id: string, request: CancelRequest): Promise<void> {
     if (this.#over.has(id)) return;
     // The first caller starts the request; others wait for it.
@@ -56,7 +56,7 @@ export class RemoteRunCancels {
   }
 
   /**
-   * Like `cancel`, but for a turn that is ending: resolves after the first request, whatever its result. Further requests continue, and
+   * Like `cancel`, but for a turn that is ending: it resolves after the first request, whatever the result. Requests then continue, and
    * `cancel` waits for them.
    */
   async begin(id: string, request: CancelRequest): Promise<void> {

@@ -2,7 +2,7 @@ import type { Fact, Work } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 
-/** Collects the remote runs of one producer in one turn that may still be running. It reads the task's facts in order. */
+/** Collects the remote runs that one producer began in one turn and that may still be running. It reads the task's facts in order. */
 export class RemoteRunsOfTurn {
   readonly #producer: string;
   readonly #turn: number;
@@ -38,8 +38,8 @@ export class RemoteRunsOfTurn {
 }
 
 /**
- * Whether the agent reports this state itself, when its run has ended or waits. Other states may come from the client, a supervisor or a
- * relay.
+ * Whether this is a state that the agent itself reports when its run has ended or waits. Other states may come from the client, a
+ * supervisor or a relay.
  */
 function hasEndedItself(state: string): boolean {
   return state === 'TASK_STATE_COMPLETED' || state === 'TASK_STATE_INPUT_REQUIRED';

@@ -28,7 +28,7 @@ async function* beginning(turn: Turn, ...events: AgentEvent[]): AsyncGenerator<A
   yield* events;
 }
 
-/** Attempt 1 begins a run, shows text, and its process dies. */
+/** Attempt 1 begins a run and shows text, and then its process dies. */
 async function deadAttempt(task: TaskLog, events: AgentEvent[] = [text('half')]): Promise<void> {
   const stop = new AbortController();
   const { agent } = remoteAgent(async function* (turn) {
@@ -87,7 +87,7 @@ test('the next attempt receives the text that clients see and the runs that may 
   assert.deepEqual([turn?.remoteRuns, turn?.shownText], [[RUN], 'half']);
 });
 
-test('an item that is redelivered for a canceled task cancels the runs of its dead attempt', async () => {
+test('an item redelivered for a canceled task cancels the runs of its dead attempt', async () => {
   const task = await TaskLog.create('caipe');
   await deadAttempt(task);
   await cancel(task);
@@ -113,7 +113,7 @@ const QUESTION: AgentEvent = {
 };
 
 for (const isAnswered of [false, true])
-  test(`an attempt whose question does not count leaves the run that the next turn continues, ${isAnswered ? 'and has begun' : 'and cancels its own'}`, async () => {
+  test(`an attempt whose question was not accepted leaves the run that the next turn continues, ${isAnswered ? 'and has begun' : 'and cancels its own'}`, async () => {
     const task = await TaskLog.create('caipe');
     const asks = remoteAgent(turn => beginning(turn, QUESTION));
     const OTHER = { taskId: 'remote-2' };
@@ -121,7 +121,7 @@ for (const isAnswered of [false, true])
       turn.remoteRunBegan?.(RUN);
       turn.remoteRunBegan?.(OTHER);
       yield text('late');
-      // The first attempt, which was frozen, ends, and its end counts.
+      // The first attempt, which was frozen, ends, and its end is accepted.
       await run(task, asks.agent);
       await task.fold();
       if (isAnswered) await task.message('this one', 'm2').store();

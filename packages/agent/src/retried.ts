@@ -6,13 +6,15 @@ import { AgentMisuse, kindOf } from './misuse.ts';
 
 /** Whether and how often a tool or a step runs again after it has thrown. */
 export type RetryOptions = {
-  /** How often a run that throws is repeated: 0, the default, to RUN_RETRIES_MAX. Repeat only what may happen twice. */
+  /** How often a run that throws is repeated: 0, the default, to RUN_RETRIES_MAX. Use it only for effects that may happen twice. */
   retries?: number | undefined;
-  /** Whether this error is worth another try. Default: every error is. */
+  /** Whether to try again after this error. Default: after every error. */
   retryIf?: ((error: unknown) => boolean) | undefined;
 };
 
-/** Runs `run` until it succeeds or its retries are used up, with a notice before each one. The wait doubles and has full jitter. */
+/**
+ * Runs `run` until it succeeds or its retries are used up, with a notice before each retry. The wait doubles each time and has full jitter.
+ */
 export async function* retried<T>(
   name: string,
   run: () => T | Promise<T>,

@@ -30,11 +30,11 @@ export type AttemptDeps = PumpDeps & {
   silent?: SilentTurns;
   /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
-  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  /** False: a supervisor's client does not see the agent's text (C-5). Default true. */
   forwardText?: boolean;
-  /** As in ServeAgentOptions. */
+  /** See ServeAgentOptions. */
   pace?: TextPace | undefined;
-  /** As in ServeAgentOptions. */
+  /** See ServeAgentOptions. */
   endShownMsMax?: number | undefined;
 };
 
@@ -52,17 +52,17 @@ type AttemptContext = {
 /** Cause of a failure that the agent reports without one. */
 export const AGENT_FAILED = 'agent_failed';
 
-/** Share of a record for one event: every record also holds the task's aggregate. */
+/** Share of a record that one event may take: every record also holds the task's aggregate. */
 const EVENT_SHARE = 0.5;
-/** Share of a record for one input: the end of a call has a message, withheld text and a resume value. */
+/** Share of a record that one input may take: the end of a call has a message, withheld text and a resume value. */
 const INPUT_SHARE = 0.75;
 
 /**
- * Runs the agent once for a work item. Resolves with the end of the turn, or with the reason why the task no longer needs it. Rejects
+ * Runs the agent once for a work item. Resolves with the end of the turn, or with the reason why the task no longer needs the turn. Rejects
  * like runTurn.
  */
 export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
-  // Needed even for a turn that is only settled: its watch may fail in the meantime, and an unhandled rejection would end the process.
+  // Needed even if the turn is only settled: its watch may fail in the meantime, and an unhandled rejection would end the process.
   const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
@@ -73,7 +73,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   };
   const settled = async (end: TurnEnd) => {
     const outcome = await settle(deps, { inputs, writer }, end);
-    // Cancels the runs of a failed turn, because no attempt continues them. The item is done only afterwards, so that another process
+    // Cancels the runs of a failed turn, because no attempt continues them. The item is not done before that, so that another process
     // cancels them if this one dies.
     if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns();
     return outcome;
@@ -124,7 +124,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   // Credentials may arrive after this process has ended, so the turn ends here and the next one continues it.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
-  // The next attempt cancels the runs that this one has begun. Their end is that of this attempt, not of the call.
+  // The next attempt cancels the runs that this one has begun, because their end is the end of this attempt, not of the call.
   if (end.state !== 'TASK_STATE_COMPLETED' && (await isTakenOver(job))) throw new Superseded();
   if (isRetried(deps, job, end)) {
     await steps.openLastFailed();
@@ -134,8 +134,8 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
 }
 
 /**
- * Rejects if no relay shows the newest input, a request for credentials, for as long as an end may wait. If the request was removed before a relay
- * read it, no client can answer it, and an agent that waits writes nothing more that would show the gap.
+ * Rejects if no relay shows the newest input, a request for credentials, within the time limit for an end. If the request was removed
+ * before a relay read it, no client can answer it, and the waiting agent writes nothing more by which a relay could notice the gap.
  */
 async function requireShownWait(
   { log, endShownMsMax }: AttemptDeps,
@@ -149,7 +149,7 @@ async function requireShownWait(
   await requireShownEnd(log, job, { lastN, signal, waitMs: endShownMsMax, failure });
 }
 
-/** If the log does not answer, the relay decides: it rejects this attempt's end if the next one has written. */
+/** If the log does not answer, the relay decides: it rejects this attempt's end if the next attempt has written. */
 async function isTakenOver(job: Job): Promise<boolean> {
   return (await job.isTakenOver?.().catch(() => false)) ?? false;
 }
@@ -173,7 +173,7 @@ function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptC
   return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, waitsForCredentials, ...traits });
 }
 
-/** A signal that aborts when the task no longer needs the turn, or when it cannot be watched any more (`lost`). */
+/** A signal that aborts when the task no longer needs the turn, or when the task can no longer be watched (`lost`). */
 function endOfTask(watching: AttemptContext['watching']): { signal: AbortSignal; reason: () => Over | 'lost' | undefined } {
   const ended = new AbortController();
   let reason: Over | 'lost' | undefined;
@@ -190,7 +190,7 @@ function endOfTask(watching: AttemptContext['watching']): { signal: AbortSignal;
 
 /**
  * A supervisor's call that failed as retryable gets a new attempt, which replaces this one's text (S4-40, C-5). A client that addresses the
- * agent directly sees the failure, and may try again itself.
+ * agent directly sees the failure and may try again itself.
  */
 function isRetried({ retries = 0 }: AttemptDeps, { work, attempt, requeues }: Job, end: TurnEnd): boolean {
   const failures = attempt - requeues;
@@ -221,7 +221,7 @@ function turnOf(
   signal: AbortSignal,
 ): Turn {
   const { taskId, contextId, message, owner } = work;
-  // Not passed on: a remote cluster would look for the origin of the fork among its own tasks.
+  // Not passed on, because a remote cluster would look for the origin of the fork among its own tasks.
   const { [FORK_KEY]: _fork, ...metadata } = work.metadata ?? {};
   const resume = work.call?.resume ?? history.resumes.get(name);
   const request = { taskId, contextId, message, metadata, ...(owner && { owner }), ...(resume !== undefined && { resume }) };

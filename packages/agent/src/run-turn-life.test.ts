@@ -96,7 +96,7 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
   }
 });
 
-test('artifacts of one name are paired with those of the dead attempt by their order; a server may repeat one that has ended', async () => {
+test('artifacts with the same name are paired, in order, with the artifacts of the dead attempt; a server may repeat one that has ended', async () => {
   const chunk = (content: string, more: object = {}): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId: 'a.md', name: 'a.md', parts: [{ text: content }] },
@@ -138,7 +138,7 @@ test('artifacts of one name are paired with those of the dead attempt by their o
   );
 });
 
-test('a later attempt does not count as waiting for credentials because the agent of another call waits', async () => {
+test('a later attempt does not count as waiting for credentials just because another call’s agent waits', async () => {
   for (const [own, states] of [
     [false, ['TASK_STATE_WORKING']],
     [true, []],
@@ -161,7 +161,7 @@ test('a later attempt does not count as waiting for credentials because the agen
   }
 });
 
-test('where notices are statuses, a later attempt ends the tool calls that a dead attempt left open, once it waits for no credentials', async () => {
+test('if notices are statuses, a later attempt ends the open tool calls of a dead attempt once it no longer waits for credentials', async () => {
   const tool = (callId: string, phase: 'start' | 'end'): AgentEvent => ({ type: 'tool', phase, callId, tool: 'list_pods' });
   const ask = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: message('log in') } as const;
   for (const waits of [false, true]) {
@@ -196,7 +196,7 @@ async function written(task: TaskLog, content: string): Promise<void> {
   await until(async () => JSON.stringify(await task.records()).includes(`"${content}"`), `the text ${content}`);
 }
 
-/** Folds all inputs again: the decider drops those that it has folded before, as the relay does by ordinals. */
+/** Folds all inputs again. The decider drops those that it has folded before, as the relay does by their ordinals. */
 async function foldAll(task: TaskLog) {
   const records = await task.records();
   task.records = async () => records.filter(record => record.from.attempt === 2);
@@ -251,7 +251,7 @@ test('a turn whose attempts are exhausted while the log is away is settled, and 
   const inputs = Object.assign(Object.create(task.log.inputs) as typeof task.log.inputs, {
     append: async (...args: Parameters<typeof task.log.inputs.append>) => {
       await watched.promise;
-      // A rejection counts as unhandled when the event loop's turn ends.
+      // A rejection counts as unhandled at the end of the turn of the event loop.
       await new Promise(resolve => setImmediate(resolve));
       return task.log.inputs.append(...args);
     },
@@ -573,12 +573,12 @@ test('a second stored item of a call runs only while the first has written nothi
   assert.ok(stopped);
 });
 
-test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that names the bound', async () => {
+test('an event may nest INPUT_DEPTH_MAX levels of JSON; with one more the turn fails with a reason that names the bound', async () => {
   const artifact = (levels: number): AgentEvent => {
     const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
     return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };
   };
-  // The input, its parts and the part are three levels.
+  // Three levels: the input, its parts and the part.
   for (const [levels, reason] of [
     [INPUT_DEPTH_MAX - 3, undefined],
     [INPUT_DEPTH_MAX - 2, `an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`],

@@ -30,7 +30,7 @@ test('in profile caipe a called agent answers in the lane that its supervisor na
   );
 });
 
-test('the first text of a lane is appended at once, in one record with the lane, before any timer [S0-38]', async t => {
+test('the first text of a lane is appended at once, in the same record as the lane, before any timer [S0-38]', async t => {
   const task = await TaskLog.create('caipe');
   const stop = new AbortController();
   const agent = scripted(async function* () {
@@ -48,7 +48,7 @@ test('the first text of a lane is appended at once, in one record with the lane,
   assert.deepEqual(kinds, ['open', 'text']);
 });
 
-test('the end of a run that the next attempt has canceled is not that of the call', async () => {
+test('the end of a run that the next attempt canceled is not the end of the call', async () => {
   const canceled = {
     type: 'failed',
     state: 'TASK_STATE_CANCELED',
@@ -190,7 +190,7 @@ test('an artifact that repeats the whole text of one of several streams adds not
   );
 });
 
-test('an agent without repeatsText is shown as it sends: an artifact with equal text adds to the answer, and a final result replaces it', async () => {
+test('without repeatsText the agent’s events are shown unchanged: an artifact with equal text adds to the answer, and a final result replaces it', async () => {
   const answerOf = async (...script: AgentEvent[]) => {
     const task = await TaskLog.create('caipe');
     await run(task, scripted(script));
@@ -242,7 +242,7 @@ test('a message that is the whole answer becomes the supervisor’s answer, and 
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
-test('an event that a relay could not read fails its turn with what came before it, and nothing of it is stored', async () => {
+test('an event that a relay could not read fails its turn; earlier events are stored, and nothing of this one', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const parts = [{ raw: Buffer.from('x') as never }];

@@ -23,15 +23,15 @@ import type { TurnOutcome } from './turn-end.ts';
 
 /** Dependencies of `runTurn`; those of an attempt are shared by all turns. */
 export type RunTurnDeps = AttemptDeps & {
-  /** When the item was taken, in epoch milliseconds. All measurements start at this instant. Default: now. */
+  /** When the item was taken, in epoch milliseconds. All measurements start at this time. Default: now. */
   takenAt?: number;
 };
 
 /**
  * Runs one work item with an agent. Writes the agent's events to the log in order, as fast as the log accepts them. Stops when the task
- * ends or proceeds to a later turn, or when a newer attempt runs. Resolves when the end of the turn is stored, or when the task no
- * longer needs one; `requireShownEnd` decides when the item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed,
- * Superseded, or the error of the log.
+ * ends or proceeds to a later turn, or when a newer attempt runs. Resolves when the end of the turn is stored, or when the task no longer
+ * needs one; `requireShownEnd` decides when the item is done. Rejects if the item must be delivered again: with Requeued at a shutdown,
+ * AttemptFailed, Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name, takenAt = Date.now() } = deps;
@@ -111,7 +111,7 @@ function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job,
 /** Whether the agent of a call, or the one that was addressed directly, waits for credentials. */
 function isWaitingForCredentials({ state, calls }: TaskAggregate, call: string | undefined): boolean {
   if (state !== 'TASK_STATE_AUTH_REQUIRED') return false;
-  // A relay of the previous version does not note which calls wait.
+  // A relay of the previous version does not record which calls wait.
   const isNoted = Object.values(calls).some(({ authRequest }) => authRequest !== undefined);
   return call === undefined || !isNoted || entryOf(calls, call)?.authRequest !== undefined;
 }

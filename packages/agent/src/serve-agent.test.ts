@@ -22,7 +22,7 @@ const skill = (id: string, more: Partial<AgentSkill> = {}): AgentSkill => ({
   ...more,
 });
 
-/** Serves until it is stopped; the end of the test stops it too, so that a failed test does not keep the process alive. */
+/** Serves until it is stopped. The end of the test also stops it, so that a failed test does not keep the process alive. */
 function serve(t: TestContext, task: TaskLog, agent: Agent, options: Partial<ServeAgentOptions> = {}) {
   const stop = new AbortController();
   t.after(() => stop.abort());

@@ -21,7 +21,7 @@ import { requireShownEnd } from './shown-end.ts';
 import { SilentTurns } from './silent-turns.ts';
 import type { TurnOutcome, UnneededTurn } from './turn-end.ts';
 
-/** How long running turns may take to end when the agent stops serving, in milliseconds. Then they are requeued. */
+/** How long running turns may take to end when the agent stops serving, in milliseconds. After that they are requeued. */
 const DRAIN_MS = 10_000;
 
 /** Wait before the log is checked again. */
@@ -37,35 +37,35 @@ export type ServeAgentOptions = {
   /** Address of the agent's own A2A endpoint, for the registry. */
   url: string;
   skills?: readonly AgentSkill[];
-  /** Whether it takes messages that fit no skill. Default: false. */
+  /** Whether it receives messages that fit no skill. Default: false. */
   isDefault?: boolean;
   /** Concurrent turns. */
   slots: number;
-  /** On abort: takes no new work, lets running turns end within `drainMs`, leaves the registry. */
+  /** When it aborts, the agent takes no new work, lets running turns end within `drainMs`, and leaves the registry. */
   signal: AbortSignal;
   logger: Logger;
   metrics: HopMetrics;
   drainMs?: number;
   /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, RETRIES_DEFAULT by default. */
   retries?: number;
-  /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
+  /** False: a supervisor's client does not see the agent's text (C-5). Default true. */
   forwardText?: boolean;
   /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
   pace?: TextPace;
-  /** Receives errors that the agent throws, for the terminal of its author: they may contain content. */
+  /** Receives errors that the agent throws, for the terminal of its author, because they may contain content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
   /** How long the log may take to show the end of a turn, or a request for credentials, in milliseconds; default END_SHOWN_MS_MAX. */
   endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentRegistration) => void;
-  /** Called after each request for the agent's skills, with the reason of a failure. */
+  /** Called after each request for the agent's skills, with the reason if it failed. */
   onSkills?: (fault: unknown) => void;
 };
 
 type ServingAgent = ServeAgentOptions & { failed: FailedTurns; silent: SilentTurns };
 
-/** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
+/** Registers the agent and runs its work until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   const {
     log,
@@ -109,7 +109,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   await registered;
 }
 
-/** A turn whose agent cannot read its task fails: in a rolling update, or after an outage, relays may start later than agents. */
+/** A turn fails if its agent cannot read the task. In a rolling update or after an outage, relays may start later than agents. */
 async function untilReadable(log: Log, signal: AbortSignal): Promise<void> {
   for (let failures = 1; !signal.aborted; failures += 1) {
     try {
@@ -127,7 +127,7 @@ async function runJob(options: ServingAgent, job: Job, release: AbortSignal): Pr
   const logger = taskLogger(options.logger, work.taskId, work.owner);
   try {
     const outcome = await measuredTurn({ ...options, logger }, job, release);
-    // An item that is only settled writes only its end, so it does not matter which delivery is stored first.
+    // An item that is only settled writes nothing but its end, so it does not matter which delivery is stored first.
     if (outcome.unneeded !== undefined || exhausted) return;
     job.leaveSlot?.();
     const waiting = { lastN: outcome.lastN, signal: release, ...(endShownMsMax !== undefined && { waitMs: endShownMsMax }) };
@@ -209,7 +209,7 @@ async function measuredTurn(options: ServingAgent, job: Job, release: AbortSigna
 
 type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'unneeded';
 
-/** Reasons in the log line of a turn that the task no longer needed. */
+/** Reasons in the log line for a turn that the task no longer needed. */
 const UNNEEDED_REASONS: Record<UnneededTurn['unneeded'], string> = {
   [TASK_ENDED]: 'its task or its call had ended',
   'later turn': 'its task had a later turn',

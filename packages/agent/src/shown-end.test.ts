@@ -71,7 +71,7 @@ test('a superseded attempt whose last append is stored late does not complete th
   void serveAgent({ ...options, log });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await until(() => attempts.length === 1);
-  // Attempt 2 is delivered elsewhere, writes, and dies; then the path of attempt 1 thaws, and the log takes its end.
+  // Attempt 2 is delivered elsewhere, writes, and dies. Then the path of attempt 1 thaws, and the log accepts its end.
   await task.recordOf(ofAttempt(2));
   thaw();
   await until(async () => (await task.inputs()).some(input => input.kind === 'ended'));
@@ -108,14 +108,14 @@ test('an end that a relay has stored within 20 ms is confirmed by one read, with
   assert.equal(reads, 1);
 });
 
-test('a turn of which relays have shown only the beginning has not ended', async () => {
+test('a turn has not ended if relays have shown only its beginning', async () => {
   const { task, lastN } = await storedEnd('caipe');
   assert.ok(lastN > 1);
   await task.recordOf(ofAttempt(1));
   await assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal, waitMs: 50 }), AttemptFailed);
 });
 
-test('a turn has ended with the fact of its last input, not with that of the previous one', async () => {
+test('a turn ends when the fact of its last input is stored, not when the fact of the previous input is', async () => {
   const { task, lastN } = await storedEnd('caipe');
   await task.recordOf(ofAttempt(1));
   const { facts } = task.log;
@@ -156,7 +156,7 @@ test('a later attempt, another item, a later turn or the end of the task settles
   await wait(continued);
 });
 
-test('a turn that leaves its wait for credentials to the next turn has ended, although its task continues', async () => {
+test('a turn ends when it leaves its wait for credentials to the next turn, although its task continues', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const stop = new AbortController();
@@ -177,7 +177,7 @@ test('a turn that leaves its wait for credentials to the next turn has ended, al
   }
 });
 
-test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at once at a shutdown, and when the log fails', async t => {
+test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, and at once if the process stops or the log fails', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let isSettled = false;
@@ -205,7 +205,7 @@ test('an end that no relay shows is abandoned after END_SHOWN_MS_MAX, at once at
   await assert.rejects(requireShownEnd({ facts }, task.job(), { lastN, signal }), LogUnavailable);
 });
 
-test('a newer attempt without a fact is found by its item, and the older one does not touch it', async t => {
+test('a newer attempt without a fact is found by its item, which the older attempt does not touch', async t => {
   const { task, lastN } = await storedEnd('caipe');
   t.mock.timers.enable({ apis: ['setInterval'] });
   const answers = [() => Promise.reject(new LogUnavailable('away')), async () => false, async () => true];
@@ -246,7 +246,7 @@ test('a turn whose end is shown leaves no timer behind', async () => {
   const aggregate = { state: 'TASK_STATE_COMPLETED', turn: 1, calls: {}, producers: {} };
   const log = { facts: { last: async () => ({ seq: 1, record: { aggregate } }) } } as unknown as TaskLog['log'];
   const job = { work: { taskId: 't', turn: 1 }, item: 1, attempt: 1 } as unknown as Job;
-  // A timer of AbortSignal.timeout is held, with its signal, until its time is over.
+  // A timer of AbortSignal.timeout is kept, with its signal, until its time is over.
   const signals = () => queryObjects(AbortSignal, { format: 'count' });
   const before = signals();
   const turns = 50;

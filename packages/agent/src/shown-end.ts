@@ -5,13 +5,12 @@ import { AttemptFailed } from './attempt-failed.ts';
 import { overBecause } from './task-watch.ts';
 
 /**
- * Milliseconds after which a relay has nearly always stored the end of a turn as a fact, so that one read confirms it without a
- * subscription.
+ * Milliseconds after which a relay has nearly always stored the end of a turn as a fact. One read then confirms it, without a subscription.
  */
 const FIRST_LOOK_MS = 20;
 /**
- * A stored end that no relay shows for this long is abandoned, and another attempt runs. It is as long as a writer retries one append, and
- * far longer than a takeover of a shard: turns that ended shortly before an outage of all relays are not repeated.
+ * If no relay shows a stored end for this long, the end is abandoned and another attempt runs. The time is as long as a writer retries one
+ * append, and far longer than a takeover of a shard, so that turns that ended shortly before an outage of all relays are not repeated.
  */
 export const END_SHOWN_MS_MAX = 5 * 60_000;
 
@@ -25,16 +24,16 @@ type ShownEndOptions = {
   signal: AbortSignal;
   /** Default: END_SHOWN_MS_MAX. */
   waitMs?: number | undefined;
-  /** Made when no relay has shown the input in time; default: the failure of an end. */
+  /** The error if no relay has shown the input in time. Default: that of an end. */
   failure?: () => AttemptFailed;
 };
 
 const endNotShown = () => new AttemptFailed('no relay has shown the end of the turn', 'end_not_shown');
 
 /**
- * Resolves when the log shows that the stored end of a turn counts, or that the task no longer needs it: only then is the work item done. A
- * stored end proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then relays reject it; if
- * the worker of that attempt is dead, only the item can bring the task to its end.
+ * Resolves when the log shows that the stored end of a turn was accepted, or that the task no longer needs it. Only then is the work item
+ * done, because a stored end proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then
+ * relays reject the end. If the worker of that attempt is dead, only the item can bring the task to its end.
  *
  * Rejects when the item must stay: with Superseded, with Requeued at a shutdown, with AttemptFailed after `waitMs`, or the error of the log.
  */
@@ -51,13 +50,13 @@ export async function requireShownEnd(
   const isShown = ({ record: { aggregate } }: typeof newest) => {
     const over = overBecause(aggregate, job);
     if (over === 'superseded') throw new Superseded();
-    // A turn that leaves its wait for credentials to the next turn ends while its task continues.
+    // If the next turn takes over the wait for credentials, this turn ends while its task continues.
     return over !== undefined || foldedOrdinal(aggregate, producer) >= lastN;
   };
   if (isShown(newest)) return;
   const takenOver = new AbortController();
   const late = new AbortController();
-  // Not AbortSignal.timeout, which is held until its time is over, however early the turn ends.
+  // Not AbortSignal.timeout, which is kept until its time is over, however early the turn ends.
   const timer = setTimeout(() => late.abort(), waitMs);
   const ended = AbortSignal.any([signal, takenOver.signal, late.signal]);
   const check = setInterval(() => {

@@ -13,13 +13,13 @@ export type StepPlace = { step: string; n: number };
 /** An outcome that an earlier attempt has stored. */
 export type StoredStep = StepPlace & { outcome: StepOutcome; attempt: number };
 
-/** The steps of one attempt, in order, and their bounds. Its errors are in the words of the agent's author. */
+/** The steps of one attempt, in order, and their bounds. Its errors use the terms of the agent's author. */
 export class StepSequence {
   readonly #counts = new Map<string, number>();
   /** Outcomes of earlier attempts that this one has passed. */
   #passed = 0;
   #begun: StepPlace | undefined;
-  /** The steps after the newest one that has not failed. */
+  /** The steps after the last one that has not failed. */
   #lastFailed: StepPlace[] = [];
   #steps = 0;
   #bytes = 0;
@@ -27,7 +27,7 @@ export class StepSequence {
   /** The turn reaches a step. Throws AgentMisuse. */
   reach(step: string): StepPlace {
     if (this.#begun !== undefined)
-      throw new AgentMisuse(`step ${step} begins inside of step ${this.#begun.step}; steps follow one another`);
+      throw new AgentMisuse(`step ${step} begins inside step ${this.#begun.step}; run steps one after another`);
     this.#steps += 1;
     if (this.#steps > AGENT_STEPS_MAX) throw new AgentMisuse(`the turn has more than ${AGENT_STEPS_MAX} steps`);
     const n = (this.#counts.get(step) ?? 0) + 1;
@@ -35,7 +35,7 @@ export class StepSequence {
     return { step, n };
   }
 
-  /** The outcome that the step has in `earlier`; without one the step has begun. Throws AgentMisuse if another step is in its place. */
+  /** The outcome that the step has in `earlier`. If it has none, the step has begun. Throws AgentMisuse if another step is in its place. */
   outcomeOf(place: StepPlace, earlier: readonly StoredStep[]): StoredStep | undefined {
     const stored = earlier[this.#passed];
     if (stored === undefined) {
@@ -48,15 +48,15 @@ export class StepSequence {
     return stored;
   }
 
-  /** The steps at the end of the sequence that have failed: they run again if the attempt is repeated. */
+  /** The failed steps at the end of the sequence, which run again if the attempt is repeated. */
   get lastFailed(): readonly StepPlace[] {
     return this.#lastFailed;
   }
 
-  /** The step that has begun ends. Throws AgentMisuse for an outcome that cannot be stored. */
+  /** The step that was begun ends. Throws AgentMisuse for an outcome that cannot be stored. */
   end(outcome: StepOutcome): StepPlace {
     const place = this.#begun;
-    if (place === undefined) throw new AgentMisuse('a step ends that has not begun');
+    if (place === undefined) throw new AgentMisuse('a step ended that had not begun');
     this.#begun = undefined;
     this.#bytes += checkOutcome(place.step, outcome);
     if (this.#bytes > AGENT_STEPS_BYTES_MAX)
@@ -70,7 +70,7 @@ export class StepSequence {
   }
 }
 
-/** Returns the JSON bytes of an outcome. Throws AgentMisuse if they, or its levels, are too many to store. */
+/** Returns the JSON bytes of an outcome. Throws AgentMisuse if it has too many bytes or levels to be stored. */
 export function checkOutcome(step: string, outcome: StepOutcome): number {
   const bytes = Buffer.byteLength(JSON.stringify(outcome));
   if (bytes > STEP_OUTCOME_BYTES_MAX)
@@ -84,7 +84,7 @@ const nth = ({ step, n }: StepPlace) => (n === 1 ? step : `${step} (number ${n})
 
 function mismatch(now: StepPlace, stored: StoredStep): string {
   return (
-    `step ${nth(now)} comes where attempt ${stored.attempt} of this turn has stored step ${nth(stored)}: ` +
+    `step ${nth(now)} runs where attempt ${stored.attempt} of this turn stored step ${nth(stored)}: ` +
     'a turn must make the same steps in the same order in each attempt'
   );
 }

@@ -135,7 +135,7 @@ test('what a step throws is stored, and thrown again in the next attempt', async
 const repeated = (task: TaskLog, agent: DefinedAgent, job: Job, signal = new AbortController().signal) =>
   folded(task, runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal, retries: 1 }, job));
 
-/** Runs steps whose names are in `broken` as steps that throw, and fails as retryable when the step `fetch` throws. */
+/** Runs steps, lets those whose names are in `broken` throw, and fails as retryable if the step `fetch` throws. */
 function fetching(ran: string[], broken: ReadonlySet<string>, afterFetch: () => Promise<void> = async () => {}): Script {
   const stepOf = (name: string) =>
     step(name, () => {
@@ -159,7 +159,7 @@ function fetching(ran: string[], broken: ReadonlySet<string>, afterFetch: () => 
   };
 }
 
-test('a call that is repeated runs the steps that failed last again, and none before them', async () => {
+test('a repeated call runs the steps that failed last again, and no earlier ones', async () => {
   const task = await TaskLog.create('caipe');
   const ran: string[] = [];
   const broken = new Set(['cache', 'fetch']);
@@ -172,7 +172,7 @@ test('a call that is repeated runs the steps that failed last again, and none be
   assert.deepEqual(ran, ['fetch']);
 });
 
-test('a failed step of a dead attempt counts once more, and runs again when its call is repeated', async () => {
+test('a failed step of a dead attempt still counts, and runs again if its call is repeated', async () => {
   const task = await TaskLog.create('caipe');
   const ran: string[] = [];
   const stop = new AbortController();
@@ -192,16 +192,16 @@ test('a failed step of a dead attempt counts once more, and runs again when its 
   assert.deepEqual(ran, ['fetch']);
 });
 
-test('another step in the place of a stored one fails the turn with the names of both', async () => {
+test('a different step in the place of a stored one makes the turn fail, and the reason names both', async () => {
   const steps = [{ step: 'reserve', n: 1, outcome: { value: 1 }, isReused: false }];
   const other = agentOf(async function* () {
     yield* step('charge', () => 1);
   });
   const { end } = await playTurn(other, 'go', { attempt: 2, steps });
-  assert.match(end.reason ?? '', /^step charge comes where attempt 1 of this turn has stored step reserve: /);
+  assert.match(end.reason ?? '', /^step charge runs where attempt 1 of this turn stored step reserve: /);
 });
 
-test('the values of a step are those that JSON holds, in the first attempt too', async () => {
+test('a step’s values are as JSON keeps them, even in the first attempt', async () => {
   const values: unknown[] = [];
   const agent = agentOf(async function* () {
     values.push(yield* step('date', () => new Date(0)));
@@ -215,7 +215,7 @@ test('the values of a step are those that JSON holds, in the first attempt too',
   assert.ok(again.steps.every(({ isReused }) => isReused));
 });
 
-test('steps have bounds, and each error names the step and the number', async () => {
+test('steps have limits, and each error names the step and the number', async () => {
   const reasonOf = async (script: Script) => (await playTurn(agentOf(script), 'go')).end.reason ?? 'none';
   const ofBytes = (bytes: number) => 'x'.repeat(bytes - '{"value":""}'.length);
   const edge = async function* () {
@@ -252,17 +252,17 @@ test('steps have bounds, and each error names the step and the number', async ()
       await reasonOf(async function* () {
         yield* step('odd', () => value);
       }),
-      /^step odd: its result is a (function|bigint) that JSON has no form for$/,
+      /^step odd: its result is a (function|bigint), which cannot be written as JSON$/,
     );
 });
 
-test('a step outside of the run of defineAgent states where it works', async () => {
+test('the error of a step outside of the run of defineAgent states where steps work', async () => {
   const steps = step('lost', () => 1);
   await steps.next();
   await assert.rejects(steps.next(undefined), /work only in the run of defineAgent/);
 });
 
-test('a step, tool or model without yield* fails the turn at its end, by its name', async () => {
+test('a step, tool or model without yield* makes the turn fail at its end, and the reason names it', async () => {
   const reasonOf = async (script: Script) => (await playTurn(agentOf(script), 'x')).end.reason;
   const afterAwait = await reasonOf(async function* () {
     yield 'a';
@@ -289,7 +289,7 @@ test('a step, tool or model without yield* fails the turn at its end, by its nam
   assert.equal(failure, 'declined', 'the failure of the agent is the reason');
 });
 
-test('a step that is started after its call counts as run, and a bare step fails only its own turn', async () => {
+test('a step that is started later counts as run, and a step without yield* makes only its own turn fail', async () => {
   const first = agentOf(async function* (turn) {
     const later = step('later', () => 1);
     if (turn.text === 'bare') step('bare', () => 2);
@@ -305,7 +305,7 @@ test('a step that is started after its call counts as run, and a bare step fails
   );
 });
 
-test('the type of a result is that of its JSON', async () => {
+test('the type of a result is the type of its JSON', async () => {
   const agent = agentOf(async function* () {
     const made = yield* step('a', () => ({ at: new Date(0), rows: [1] }));
     const at: string = made.at;

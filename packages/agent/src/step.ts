@@ -15,19 +15,20 @@ export type StepContext = {
   /** Aborts when the turn is over: pass it to every request. */
   signal: AbortSignal;
   /**
-   * Idempotency key: equal in every attempt of the turn, and different for every other step. Send it with a request whose
-   * effect must not happen twice: a process may die after the effect and before its result is stored.
+   * Idempotency key: the same in every attempt of the turn, and different for every other step. Send it with a request whose effect must
+   * not happen twice, because a process may die after the effect and before its result is stored.
    */
   key: string;
 };
 
 /**
- * Runs `run` and stores its result in the log: `const id = yield* step('charge', ({ key }) => …)`. If the process dies later, the next attempt
- * gets the stored result instead of running the step again. What the step throws is stored as well, and thrown again; unless the turn then fails
- * as retryable and its call is repeated: the steps that failed last run again.
+ * Runs `run` and stores its result in the log: `const id = yield* step('charge', ({ key }) => …)`. If the process dies later, the next
+ * attempt gets the stored result instead of running the step again. An error that the step throws is stored as well, and thrown again.
+ * There is one exception: if the turn then fails as retryable and its call is repeated, the steps that failed last run again.
  *
- * The result is a JSON value of at most STEP_OUTCOME_BYTES_MAX bytes; every attempt gets it as JSON holds it. A turn must make the same steps
- * in the same order in each attempt: decide what to do only from the message, the history, and results of steps.
+ * The result is a JSON value of at most STEP_OUTCOME_BYTES_MAX bytes; every attempt gets it as it is after a round trip through JSON. A
+ * turn must make the same steps in the same order in each attempt, so base its decisions only on the message, the history, and results of
+ * steps.
  * @public
  */
 export function step<T>(
@@ -70,7 +71,7 @@ export async function* stepIn<E, T>(
   return resultOf<T>(outcome);
 }
 
-/** The value as JSON holds it, so that the first attempt and the next ones get the same. */
+/** The value after a round trip through JSON, so that the first attempt gets the same value as later ones. */
 function storable(name: string, value: unknown): StepOutcome {
   if (value === undefined) return {};
   let json: string | undefined;
@@ -79,7 +80,7 @@ function storable(name: string, value: unknown): StepOutcome {
   } catch {
     // A cycle, or a BigInt.
   }
-  if (json === undefined) throw new AgentMisuse(`step ${name}: its result is ${kindOf(value)} that JSON has no form for`);
+  if (json === undefined) throw new AgentMisuse(`step ${name}: its result is ${kindOf(value)}, which cannot be written as JSON`);
   const outcome = { value: JSON.parse(json) as unknown };
   checkOutcome(name, outcome);
   return outcome;

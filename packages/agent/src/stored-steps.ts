@@ -9,7 +9,9 @@ import { overBecause } from './task-watch.ts';
 
 /** How long a step waits for a relay to store its outcome, in milliseconds: as long as the end of a turn. */
 const SHOWN_MS_MAX = 5 * 60_000;
-/** The fact of an input may be in the record after the one that first shows its ordinal, so a missing fact is believed after this time. */
+/**
+ * The fact of an input may be in the record after the one that first shows its ordinal, so a fact counts as missing only after this time.
+ */
 const DOUBT_MS = 5_000;
 const UNSUPPORTED = 'the relays of this cluster cannot store steps: they are of an earlier version';
 
@@ -21,7 +23,7 @@ type StoredStepsOptions = {
   writer: Pick<InputWriter, 'flush' | 'nextN'>;
   /** Aborts when the turn is over for this attempt. */
   signal: AbortSignal;
-  /** Called once when the log fails a step: the attempt must end, whatever the agent makes of the rejected promise. */
+  /** Called once if the log makes a step fail: the attempt must end, however the agent handles the rejected promise. */
   onLost: (error: unknown) => void;
 };
 
@@ -36,8 +38,9 @@ type Awaited = {
 };
 
 /**
- * The steps of one attempt in the log. An outcome counts once it is a fact, because the next attempt reads facts. The first step of a later attempt
- * writes before it reads: relays reject what earlier attempts write after that, so none of them can store an outcome that this read has missed.
+ * The steps of one attempt in the log. An outcome counts once it is a fact, because the next attempt reads facts. The first step of a later
+ * attempt writes before it reads. After that, relays reject what earlier attempts write, so they cannot store an outcome that this read has
+ * missed.
  */
 export class StoredSteps implements TurnSteps {
   readonly #options: StoredStepsOptions;
@@ -73,8 +76,8 @@ export class StoredSteps implements TurnSteps {
   }
 
   /**
-   * The call of this attempt is repeated: the steps that failed last run again in the next one, which must not get a failure that is over. Earlier
-   * failures stay, because other steps have followed them.
+   * The call of this attempt is repeated. The steps that failed last run again in the next attempt, which must not get a failure that has
+   * passed. Earlier failures stay, because other steps have followed them.
    */
   async openLastFailed(): Promise<void> {
     const { lastFailed } = this.#sequence;
@@ -87,7 +90,7 @@ export class StoredSteps implements TurnSteps {
     this.#closed.abort();
   }
 
-  /** Writes that the attempt has reached a step. Resolves with the outcomes of earlier attempts. */
+  /** Writes that the attempt has reached a step. Resolves with the outcomes from earlier attempts. */
   async #reach(place: StepPlace): Promise<readonly StoredStep[]> {
     const input: AgentStepInput = { kind: 'agent-step', ...place, phase: 'reached' };
     if (this.#earlier !== undefined || this.#options.job.attempt === 1) {
@@ -127,7 +130,7 @@ export class StoredSteps implements TurnSteps {
     }
   }
 
-  /** Follows the task from its newest record on. Resolves when a later input cannot be missed. */
+  /** Follows the task from its newest record on. Resolves when no later input can be missed. */
   #follow(): Promise<void> {
     this.#following ??= this.#openFollower();
     return this.#following;
@@ -197,10 +200,10 @@ export class StoredSteps implements TurnSteps {
   }
 }
 
-/** The outcomes that the facts of a turn's attempts have, in the order of the steps. */
+/** The outcomes in the facts of a turn's attempts, in the order of the steps. */
 class EarlierSteps {
   outcomes: StoredStep[] = [];
-  /** The steps that `#attempt` has passed: a `reached` of such a step makes it open again. */
+  /** The steps that `#attempt` has passed. A `reached` of such a step reopens it. */
   readonly #passed = new Set<string>();
   #attempt = 0;
 

@@ -110,7 +110,7 @@ export class TaskLog extends StoredScenario {
     return (await this.records()).flatMap(record => record.inputs);
   }
 
-  /** Folds all inputs that are not folded yet; every input must be accepted, and the client's view must be sound. */
+  /** Folds all inputs that are not folded yet. Every input must be accepted, and the client's view must be sound. */
   async fold(): Promise<Fold> {
     await this.#foldRecords(await this.records());
     const fold = new Fold();

@@ -5,8 +5,8 @@ import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
 
 /**
- * Why the task no longer needs a turn. `superseded`: a newer attempt of the same work runs. `other item`: another stored item of
- * the same work has written first, and the relay rejects the inputs of this one.
+ * Why the task no longer needs a turn. `superseded`: a newer attempt of the same work runs. `other item`: another stored item of the same
+ * work has written first, so the relay rejects the inputs of this item.
  */
 export type Over = typeof TASK_ENDED | 'later turn' | 'superseded' | 'other item';
 
@@ -26,14 +26,14 @@ export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: R
 }
 
 /**
- * Milliseconds after which a turn is followed. A shorter turn needs no subscription and receives no records; a cancellation may reach its
- * agent this much later.
+ * Milliseconds after which a turn's task is followed. A shorter turn needs no subscription and receives no records, but a cancellation may
+ * reach its agent this much later.
  */
 export const WATCH_AFTER_MS = 250;
 
 /**
- * Follows the task after a while. Resolves with the reason when the turn is over, or with undefined when `signal` aborts. Rejects when the
- * log fails.
+ * After a while, begins to follow the task. Resolves with the reason when the turn is over, or with undefined when `signal` aborts. Rejects
+ * when the log fails.
  */
 export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal): Promise<Over | undefined> {
   await sleepUnlessAborted(WATCH_AFTER_MS, signal);

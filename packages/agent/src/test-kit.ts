@@ -20,30 +20,30 @@ export type { ModelPrompt, ModelReply } from './played-models.ts';
 
 /** Members of a turn other than its message. */
 export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>> & {
-  /** Steps that an earlier attempt has stored: those of its `steps` that were not lost with its process. */
+  /** Steps that an earlier attempt has stored: those entries of its `steps` that were not lost with its process. */
   steps?: readonly PlayedStep[];
   /** The answers of the models of the turn, in the order of the requests. Absent: the requests go to their servers. */
   model?: readonly ModelReply[];
 };
 
-/** A step of a played turn whose outcome is stored. `isReused`: it comes from an earlier attempt, and has not run. */
+/** A step of a played turn whose outcome is stored. `isReused`: the outcome comes from an earlier attempt, and the step has not run. */
 export type PlayedStep = { step: string; n: number; outcome: StepOutcome; isReused: boolean };
 
-/** A tool call as clients see it. `result`: of a failed call, its error. */
+/** A tool call as clients see it. `result`: for a failed call, its error. */
 export type PlayedTool = { tool: string; arguments?: unknown; result?: unknown; outcome: 'open' | 'completed' | 'failed' };
 
 /** Result of `playTurn`. */
 export type PlayedTurn = {
   /** The answer as a client shows it. */
   readonly text: string;
-  /** The agent's artifacts beside the answer, in order of opening, without tool calls. */
+  /** The agent's artifacts apart from the answer and tool calls, in the order in which they were opened. */
   readonly artifacts: readonly FoldedArtifact[];
   /** Progress lines, in order. */
   readonly notices: readonly string[];
   readonly end: TurnEnd;
   /** Tool calls, in order of their starts. */
   readonly tools: readonly PlayedTool[];
-  /** Stored steps, in order. Without those that run again if the turn failed as retryable and its call is repeated. */
+  /** Stored steps, in order. If the turn failed as retryable and its call is repeated, the steps that then run again are left out. */
   readonly steps: readonly PlayedStep[];
   /** The requests to the models of the turn, in order. Empty without `model` in the options. */
   readonly prompts: readonly ModelPrompt[];
@@ -60,7 +60,8 @@ const EVENT_BYTES_MAX = 512 * 1024;
 
 /**
  * Plays one turn without a cluster: the agent's events go through the same rules as in a cluster, and the result is what a client folds
- * from them. If the agent throws, the turn fails and `cause` is the error. If `signal` aborts before the turn has ended, its task is canceled. Rejects if `model` has fewer answers than the turn asks for.
+ * from them. If the agent throws, the turn fails and `cause` is the error. If `signal` aborts before the turn has ended, the task is
+ * canceled. Rejects if `model` has fewer answers than the turn makes requests.
  */
 export async function playTurn(
   agent: Agent,
@@ -136,7 +137,7 @@ async function pumpEvents(
   }
 }
 
-/** Steps in memory, by the rules of those in the log. */
+/** Steps in memory, with the same rules as those in the log. */
 class PlayedSteps implements TurnSteps {
   readonly played: PlayedStep[] = [];
   readonly #sequence = new StepSequence();
@@ -212,14 +213,14 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
   return { fold, view: viewFold.view };
 }
 
-/** The end of the turn, unless the rules of the task have failed it before. */
+/** The end of the turn, unless a rule of the task has already made it fail. */
 function endOfTask(end: TurnEnd, { fold: { task } }: Folds): TurnEnd {
   const { state } = task?.status ?? {};
   const { reason } = task?.metadata ?? {};
   return state === 'TASK_STATE_FAILED' && end.state !== state ? failedEnd(String(reason), false) : end;
 }
 
-/** The view decides what is the answer; the reference fold has each artifact as it was sent, with its metadata. */
+/** The view decides what belongs to the answer. The reference fold has each artifact as it was sent, with its metadata. */
 type Folds = { fold: Fold; view: ClientView };
 
 function shownOf({ fold, view: { answer, texts, files } }: Folds): Pick<PlayedTurn, 'text' | 'artifacts'> {

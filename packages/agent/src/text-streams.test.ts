@@ -123,7 +123,7 @@ test('aion: one transitory Stream Delta, closed once and removed with the end of
   assert.equal(after.task.status.message?.parts[0]?.text, 'Hello');
 });
 
-test('a message joins the history once by its id, and metadata is merged into that of the task [S1-16 S1-17]', async () => {
+test('a message joins the history once by its id, and its metadata is merged into the task’s [S1-16 S1-17]', async () => {
   const history = [message('one', 'h-1'), message('one again', 'h-1'), message('two', 'h-2')];
   const { view } = await play('direct', [{ type: 'done', history, metadata: { a: 1 } }]);
   assert.deepEqual(
@@ -134,7 +134,7 @@ test('a message joins the history once by its id, and metadata is merged into th
   assert.deepEqual(view?.task.metadata, { a: 1 });
 });
 
-test('the mode and the step of an input are kept in the log, and not shown to clients [S1-21]', async () => {
+test('the mode and the step of an input are kept in the log but not shown to clients [S1-21]', async () => {
   const source = { mode: 'messages', node: 'left' };
   const { task, fold } = await play('transparent', [
     { type: 'text', stream: 'a', text: 'x', source },
@@ -181,7 +181,7 @@ test('a second attempt replaces every text of the first, even texts that it does
   );
 });
 
-test('a later attempt may make as many artifacts as the first, and replaces the one that was not complete', async () => {
+test('a later attempt may make as many artifacts as the first, and replaces the incomplete one', async () => {
   const file = (index: number, last = true): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId: `file-${index}`, name: `file-${index}`, parts: [index % 2 === 0 ? { raw: 'aGk=' } : { text: 'hi' }] },

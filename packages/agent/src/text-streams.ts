@@ -3,7 +3,7 @@ import { LaneText } from './growing-text.ts';
 import type { TextLanes, TokenOrigin } from './lane-writer.ts';
 import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
 
-/** One lane of text, and the stream of the agent that writes to it now. */
+/** One lane of text, and the stream of the agent that currently writes to it. */
 type StreamLane = {
   readonly lane: string;
   readonly header: LaneArtifact;
@@ -18,7 +18,9 @@ type TextStreamsOptions = {
   lane: string;
   /** Artifact of lane `index`, from 0. */
   header: (index: number) => LaneArtifact;
-  /** True if a new stream takes over the lane of one that has ended. Otherwise each stream has its own lane, up to TURN_TEXTS_MAX. */
+  /**
+   * True if a new stream takes over the lane of a stream that has ended. Otherwise each stream has a lane of its own, up to TURN_TEXTS_MAX.
+   */
   shared?: boolean;
 };
 
@@ -40,7 +42,7 @@ export class TextStreams {
     return this.#lanes;
   }
 
-  /** The text outside of any stream. Empty if that text is not given to `token` or `snapshot`. */
+  /** The text outside of any stream. Empty if that text does not come through `token` or `snapshot`. */
   get text(): string {
     return this.#byStream.get('')?.content.text ?? '';
   }
@@ -76,7 +78,7 @@ export class TextStreams {
     this.#options.lanes.write(lane, header, content.snapshot(text));
   }
 
-  /** The stream has ended. Its lane stays open until the turn ends: a later attempt must be able to replace it. */
+  /** The stream has ended. Its lane stays open until the turn ends, because a later attempt must be able to replace its text. */
   end(stream: string): void {
     const lane = this.#byStream.get(stream);
     if (lane !== undefined) lane.ended = true;

@@ -16,7 +16,7 @@ test('a value up to its bound passes unchanged; one byte more is cut, with the s
   assert.deepEqual(values.bounded({ a: [1, null] }, 100), { a: [1, null] });
 });
 
-test('the beginning of a cut value has at most the bound as JSON, and whole characters', () => {
+test('the beginning of a cut value has only whole characters, and stays within the bound as JSON', () => {
   for (const character of ['"', '\u0000', 'é', '😀']) {
     const { text } = new ToolValues().bounded(character.repeat(1_000), 101) as CutValue;
     assert.ok(bytesOf(text) <= 101, character);
@@ -42,6 +42,6 @@ test('all values of a turn together have a bound', () => {
   assert.deepEqual(values.bounded('y', TURN_TOOL_BYTES_MAX), { [CUT_KEY]: 3, text: '' });
 });
 
-test('a value without a form in JSON is left out', () => {
+test('a value that cannot be written as JSON is left out', () => {
   for (const value of [undefined, () => {}, Symbol('x')]) assert.equal(new ToolValues().bounded(value, 100), undefined);
 });

@@ -3,22 +3,25 @@ import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { TURN_TOOL_BYTES_MAX } from './limits.ts';
 
 /**
- * The member that marks an argument or result that was cut. Its value is the number of JSON bytes of the whole.
+ * The member that marks an argument or result that was cut. Its value is the number of JSON bytes of the uncut value.
  * @public
  */
 export const CUT_KEY = 'hopline.cut';
 
-/** Takes the place of a value that is too large or too deep: its size, and how it begins (a string as it is, else JSON). */
+/** Replaces a value that is too large or too deep: its size, and its beginning (of a string unchanged, otherwise of its JSON). */
 export type CutValue = { [CUT_KEY]: number; text: string };
 
-/** Levels of JSON in the arguments or result of a call. The input around them has four more. */
+/** Levels of JSON in the arguments or result of a call. The surrounding input adds four more. */
 const VALUE_DEPTH_MAX = INPUT_DEPTH_MAX - 8;
 
 /** Bounds the arguments and results of the tool calls of one turn. */
 export class ToolValues {
   #bytes = 0;
 
-  /** The value, cut to `bytesMax` and to what the turn has left; undefined for a value that JSON has no form for. Throws what `JSON.stringify` throws. */
+  /**
+   * The value, cut to `bytesMax` and to what the turn has left; undefined for a value that cannot be written as JSON. Throws what
+   * `JSON.stringify` throws.
+   */
   bounded(value: unknown, bytesMax: number): unknown {
     const json = JSON.stringify(value) as string | undefined;
     if (json === undefined) return undefined;
@@ -34,7 +37,7 @@ export class ToolValues {
   }
 }
 
-/** The longest beginning, within a factor of two, that has at most `bytesMax` bytes as JSON. */
+/** The longest prefix, within a factor of two, that takes at most `bytesMax` bytes as JSON. */
 function beginning(text: string, bytesMax: number): string {
   let kept = text.slice(0, cutIndex(text, Math.max(0, bytesMax)));
   while (kept !== '' && Buffer.byteLength(JSON.stringify(kept)) > bytesMax)

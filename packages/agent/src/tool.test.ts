@@ -20,7 +20,7 @@ test('a tool shows its arguments and its result, and gives the result to the age
   assert.deepEqual([text, end.state], ['clear', 'TASK_STATE_COMPLETED']);
 });
 
-test('a tool that throws has failed: clients see the message of a ToolError only, and the agent may catch it', async () => {
+test('a tool that throws has failed: clients see a message only from a ToolError, and the agent may catch the error', async () => {
   for (const [error, shown] of [
     [new ToolError('no such city'), { result: 'no such city' }],
     [new Error('password 123'), {}],
@@ -40,7 +40,7 @@ test('a tool that throws has failed: clients see the message of a ToolError only
   }
 });
 
-test('a tool is repeated as often as it may be, with a notice each time, in one call', async () => {
+test('a tool is retried up to its limit within one call, with a notice each time', async () => {
   let runs = 0;
   const { tools, notices } = await play(async function* () {
     yield notice('begin');
@@ -59,7 +59,7 @@ test('a tool is repeated as often as it may be, with a notice each time, in one 
   assert.deepEqual(tools, [{ tool: 'flaky', arguments: {}, result: 3, outcome: 'completed' }]);
 });
 
-test('retries stop at their maximum, at an error that is not worth a retry, and at the end of the turn', async () => {
+test('retries stop at the maximum, at an error that should not be retried, and at the end of the turn', async () => {
   let runs = 0;
   const failing = (options: Parameters<typeof tool>[3]) =>
     play(async function* () {
@@ -106,7 +106,7 @@ test('arguments that are not an object of JSON are misuse', async () => {
     const { end } = await play(async function* () {
       yield* tool('x', args as never, () => 1);
     });
-    assert.match(end.reason ?? '', /^tool x: its arguments are .*; they must be an object that JSON has a form for$/);
+    assert.match(end.reason ?? '', /^tool x: its arguments are .*; they must be an object that can be written as JSON$/);
   }
 });
 

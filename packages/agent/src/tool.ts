@@ -16,7 +16,7 @@ export class ToolError extends Error {
   override readonly name = 'ToolError';
 }
 
-/** By its name, because a stored error has no class. */
+/** Compared by name, because a stored error has no class. */
 export function isToolError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ToolError';
 }
@@ -36,8 +36,9 @@ export type ToolOptions = RetryOptions & {
 };
 
 /**
- * Runs a tool: `const out = yield* tool('weather', { city }, () => …)`. Clients see the call, its arguments and its result, which the log keeps,
- * cut above a bound. With `turn.approval.arguments` it is the call that was approved. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
+ * Runs a tool: `const out = yield* tool('weather', { city }, () => …)`. Clients see the call, its arguments and its result, which the log
+ * keeps, cut above a bound. Called with `turn.approval.arguments`, it is the approved call. Throws what `run` throws; clients see that the
+ * call failed, and the message of a ToolError.
  * @public
  */
 export function tool<T>(
@@ -72,7 +73,7 @@ async function* runTool<T>(
   return yield* toolIn(yield* thisTurn(), name, args, run, options);
 }
 
-/** The tool of a turn that is known. */
+/** `tool` for a given turn, instead of the turn that is running. */
 export async function* toolIn<T>(
   turn: Turn,
   name: string,
@@ -81,7 +82,7 @@ export async function* toolIn<T>(
   options: ToolOptions & { callId?: string | undefined },
 ): AsyncGenerator<AgentEvent, T, unknown> {
   if (typeof args !== 'object' || args === null || Array.isArray(args) || !isJson(args))
-    throw new AgentMisuse(`tool ${name}: its arguments are ${kindOf(args)}; they must be an object that JSON has a form for`);
+    throw new AgentMisuse(`tool ${name}: its arguments are ${kindOf(args)}; they must be an object that can be written as JSON`);
   const { callId = callIdIn(turn, name, args) } = options;
   const call = { type: 'tool', callId, tool: name } as const;
   yield { ...call, phase: 'start', arguments: args };
@@ -98,7 +99,7 @@ export async function* toolIn<T>(
   }
 }
 
-/** The call that clients have seen wait for its approval keeps its id when it runs with the approved arguments. */
+/** A call that clients have seen waiting for its approval keeps its id when it runs with the approved arguments. */
 function callIdIn({ approval }: Turn, tool: string, args: unknown): string {
   const isApproved = approval?.approved === true && approval.tool === tool && approval.arguments === args;
   return isApproved ? approval.callId : randomUUID();

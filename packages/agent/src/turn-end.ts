@@ -14,13 +14,13 @@ export type TurnEnd = {
   history?: Message[];
   metadata?: Metadata;
   reason?: string;
-  /** The cause of a failure as a closed word, for spans. */
+  /** The cause of a failure as a word of a closed list, for spans. */
   cause?: string;
   retryable?: boolean;
   resume?: unknown;
 };
 
-/** A turn that the task no longer needed: its end was not written. */
+/** A turn that the task no longer needed. Its end was not written. */
 export type UnneededTurn = { unneeded: Exclude<Over, 'superseded'> } & { [K in keyof TurnEnd | 'lastN']?: undefined };
 
 /** `lastN`: ordinal of the turn's last input. */
@@ -48,7 +48,7 @@ export function endOf(event: EndEvent): TurnEnd {
   return { state, reason, retryable, ...(cause !== undefined && { cause }), ...message };
 }
 
-/** The end of a turn whose agent threw. The error may hold content: only the kit's own messages become a reason. */
+/** The end of a turn whose agent threw. The error may hold content, so only the kit's own messages become a reason. */
 export function failureOf(error: unknown): TurnEnd {
   return failedEnd(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }

@@ -41,17 +41,17 @@ type TurnInputsOptions = {
   /** JSON bytes of one input. */
   inputBytesMax: number;
   prior: PriorAttempts;
-  /** The attempt before this one was waiting for credentials. */
+  /** The previous attempt was waiting for credentials. */
   waitsForCredentials?: boolean;
-  /** Its events show when it begins to work (`Agent.reportsWork`). */
+  /** The agent reports when it begins to work (`Agent.reportsWork`). */
   reportsWork?: boolean;
-  /** It may send one text several times (`Agent.repeatsText`). */
+  /** The agent may send one text several times (`Agent.repeatsText`). */
   repeatsText?: boolean;
   /** False: a supervisor's client does not see the agent's text; the supervisor reads it with the end of the call (C-5). */
   forwardText: boolean;
 };
 
-/** Presentation of an agent that was not called by a supervisor. */
+/** Presentation for an agent that was not called by a supervisor. */
 const DIRECT = agentPresentation(TRANSPARENT);
 
 /** `shownId`: the call id that clients see. */
@@ -66,7 +66,7 @@ export class TurnInputs {
   readonly #textSink: TextSink;
   readonly #tools = new Map<string, OpenTool>();
   readonly #toolValues = new ToolValues();
-  /** Ids of the calls of a server below that have ended with a question. */
+  /** Ids of the calls of a server below that ended with a question. */
   readonly #waiting: string[] = [];
   #usage: TokenUsage | undefined;
   #events = 0;
@@ -75,12 +75,11 @@ export class TurnInputs {
   /** The task shows that the agent waits for credentials. */
   #waitsForCredentials: boolean;
   /**
-   * True if the task shows that the agent works. A supervisor that conducts sets that state itself; one that forwards leaves it to the
-   * agent.
+   * True if the task shows that the agent works. A supervisor that conducts the turn sets that state itself; one that only forwards leaves it to the agent.
    */
   #isWorking: boolean;
   #waitsFor: TurnEnd | undefined;
-  /** True while clients see the text of an earlier attempt, until this one has content. */
+  /** True while clients see the text of an earlier attempt, until this attempt has content. */
   #showsPrior: boolean;
   readonly #priorTools: PriorAttempts['openTools'][number][];
   readonly #remoteRuns: unknown[] = [];
@@ -91,7 +90,7 @@ export class TurnInputs {
     this.#waitsForCredentials = options.waitsForCredentials === true;
     this.#showsPrior = attempt > 1;
     this.#priorTools = [...prior.openTools];
-    // Lanes are unique per turn: call ids are, and a directly addressed agent uses the turn's number.
+    // Lane names are unique per turn: the ids of calls are unique, and a directly addressed agent uses the turn's number.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, prior.openLanes, inputBytesMax);
     this.#text = this.#agentText();
@@ -107,7 +106,7 @@ export class TurnInputs {
     this.#endPriorTools();
   }
 
-  /** How the turn ends if this process cannot wait for the credentials that the agent needs. */
+  /** The end of the turn if this process cannot wait for the credentials that the agent needs. */
   get waitsFor(): TurnEnd | undefined {
     return this.#waitsFor;
   }
@@ -123,7 +122,7 @@ export class TurnInputs {
     if (this.#remoteRuns.length <= REMOTE_RUNS_MAX) this.#lanes.addHeld({ kind: 'remote-run', run }, REMOTE_RUN_HOLD_MS);
   }
 
-  /** A step of the agent's own code. A first attempt's `reached` is sent together with the next input. Throws BoundExceeded. */
+  /** A step of the agent's own code. The `reached` of a first attempt is sent together with the next input. Throws BoundExceeded. */
   agentStep(input: AgentStepInput): void {
     const isFirst = this.#options.attempt === 1;
     if (isFirst && input.phase === 'reached') this.#lanes.addHeld(input, STEP_HOLD_MS);
@@ -159,7 +158,7 @@ export class TurnInputs {
     if (this.#waitsForCredentials && !waitsOn) this.#showWorking();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
-    // A turn that fails without content keeps the text that an earlier attempt has shown.
+    // If a turn fails without content, the text that an earlier attempt has shown stays.
     if (!failed) this.#replacePrior();
     if (isInterrupted(end.state)) this.#showAsked(end.message);
     const outcome = failed ? 'failed' : isInterrupted(end.state) ? 'waiting' : 'end';
@@ -169,7 +168,7 @@ export class TurnInputs {
     const { state, history, reason, retryable = false, resume } = end;
     const shown = this.#usage === undefined ? end.metadata : { usage: this.#usage, ...end.metadata };
     for (const added of history ?? []) this.#checkSize(added);
-    // Only the first turn can be answered with just a message: a client that continues a task knows that there is one.
+    // Only the first turn can be answered with just a message, because a client that continues a task knows that there is one.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
     const ended = { state, ...(message && { message }), ...direct, ...(history && { history }) };
     const kept = resume !== undefined && { resume };
@@ -186,7 +185,7 @@ export class TurnInputs {
     this.#lanes.add({ kind: 'ended', call: work.call.id, ...ended, ...withheldText, ...why, ...kept });
   }
 
-  /** Whether the event becomes a status, which itself shows that the agent works. */
+  /** Whether the event becomes a status, which already shows that the agent works. */
   #isStatus({ type }: AgentEvent): boolean {
     const { progress, notices } = this.#presentation;
     return (
@@ -194,7 +193,7 @@ export class TurnInputs {
     );
   }
 
-  /** The content of this attempt replaces that of earlier ones, even if it is empty. */
+  /** The content of this attempt replaces that of earlier attempts, even if it is empty. */
   #replacePrior(): void {
     if (!this.#showsPrior) return;
     this.#showsPrior = false;
@@ -246,7 +245,10 @@ export class TurnInputs {
     this.#endPriorTools();
   }
 
-  /** Ends the tool calls that an earlier attempt has left open. Where a notice is a status, waits until the task no longer waits for credentials. */
+  /**
+   * Ends the tool calls that an earlier attempt has left open. If notices are statuses, it does so only when the task no longer waits for
+   * credentials.
+   */
   #endPriorTools(): void {
     if (this.#presentation.notices.as === 'status' && this.#waitsForCredentials) return;
     for (const { lane, tool, callId } of this.#priorTools.splice(0))
@@ -268,7 +270,7 @@ export class TurnInputs {
     if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end', result);
   }
 
-  /** Shows the call that a question asks about, unless the agent has shown it. */
+  /** Shows the call to which a question refers, unless the agent has already shown it. */
   #showAsked(message: Message | undefined): void {
     const asked = approvalRequestOf(message);
     if (asked === undefined) return;
@@ -276,7 +278,7 @@ export class TurnInputs {
       this.#startTool(asked.callId, asked.tool, asked.arguments);
   }
 
-  /** A value of a tool call in at most `bytesMax` bytes, and in less where records are small. */
+  /** A value of a tool call in at most `bytesMax` bytes, or fewer if records are small. */
   #shownValue(value: unknown, bytesMax: number): unknown {
     return this.#toolValues.bounded(value, Math.min(bytesMax, Math.floor(this.#options.eventBytesMax / 4)));
   }
@@ -316,11 +318,11 @@ export class TurnInputs {
     const { notices } = this.#presentation;
     const notice = callNotice(notices, phase, { ...call, agent });
     if (notices.as !== 'status') this.#lanes.add(notice);
-    // The task shows its question or its wait for credentials instead of this notice.
+    // The task shows its question, or its wait for credentials, instead of this notice.
     else if (phase !== 'waiting' && !this.#waitsForCredentials) this.#showWorking(noticeStatus(notice, work.taskId));
   }
 
-  /** A plan, a notice or progress of a server below, in a profile without artifacts for them. */
+  /** A plan, a notice or progress of a server below, in a profile that has no artifacts for them. */
   #nestedProgress(parts: Part[]): void {
     const { attempt, work } = this.#options;
     this.#countArtifact();
@@ -330,7 +332,10 @@ export class TurnInputs {
     this.#showWorking(status);
   }
 
-  /** Progress is a state with a message, or one artifact with the newest line, so that it is not part of the answer (S4-21, S2-33). */
+  /**
+   * Progress is either a state with a message, or one artifact that contains the newest line. In both cases it is not part of the answer
+   * (S4-21, S2-33).
+   */
   #progress({ message, source }: Extract<AgentEvent, { type: 'progress' }>): void {
     this.#checkSize(message);
     const { progress } = this.#presentation;

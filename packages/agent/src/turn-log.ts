@@ -12,7 +12,7 @@ export type TurnLog = {
   readonly [L in 'debug' | 'info' | 'warn' | 'error']: (words: TemplateStringsArray, ...values: Loggable[]) => void;
 };
 
-/** The log of a turn of `agent`, which writes to `logger`. */
+/** The log of a turn of `agent`. It writes to `logger`. */
 export function turnLog(logger: Logger, agent: string): TurnLog {
   const method =
     (level: keyof TurnLog) =>

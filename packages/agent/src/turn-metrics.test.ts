@@ -82,7 +82,7 @@ test('from the first token on, the time of an agent is in `talk`, `finish` and i
   ]);
 });
 
-test('a turn is silent since its last event, and not while it waits for its client', t => {
+test('a turn is silent since its last event, except while it waits for its client', t => {
   let now = 0;
   t.mock.method(performance, 'now', () => now);
   t.mock.timers.enable({ apis: ['Date'], now: STARTED_AT });

@@ -14,7 +14,7 @@ import {
 } from '@hopline/telemetry';
 import type { AgentEvent } from './agent.ts';
 
-/** Most tool calls of one turn that have their own spans. The span of the turn counts all of them. */
+/** Maximum number of tool calls of one turn that have their own spans. The span of the turn counts all of them. */
 const TOOL_SPANS_MAX = 64;
 /** Characters of a tool's name in the log. */
 const TOOL_NAME_CHARS_MAX = 64;
@@ -34,16 +34,16 @@ type TurnMetricsOptions = {
 export class TurnMetrics {
   readonly #options: TurnMetricsOptions;
   readonly #startedMs = performance.now();
-  /** When the item was taken, on the clock of `performance.now`: the wall clock may be set while the turn runs. */
+  /** When the item was taken, on the clock of `performance.now`, because the wall clock may be set while the turn runs. */
   readonly #takenMs: number;
   readonly #tools = new Map<string, { hop: Hop; tool: string; startedAt: number; startedMs: number }>();
   #toolCalls = 0;
   /** Time with at least one open tool call since the last text. */
   #toolMs = 0;
   #toolsSinceMs: number | undefined;
-  /** When the last event came, or the turn began; undefined while it waits for its client. */
+  /** When the last event arrived or the turn began; undefined while the turn waits for its client. */
   #eventMs: number | undefined = this.#startedMs;
-  /** When the last text came, and the time from the first to the last text without tools. */
+  /** When the last text arrived, and the time from the first to the last text without the time in tools. */
   #lastMs: number | undefined;
   #talkMs = 0;
   /** Values of the hop's current segment. */
@@ -168,7 +168,7 @@ export class TurnMetrics {
     this.#toolsSinceMs = undefined;
   }
 
-  /** The time in tools since the last text. A tool that is open counts up to now. */
+  /** The time in tools since the last text. An open tool counts up to now. */
   #takeToolMs(now: number): number {
     const openMs = this.#toolsSinceMs === undefined ? 0 : now - this.#toolsSinceMs;
     if (this.#toolsSinceMs !== undefined) this.#toolsSinceMs = now;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Calls of `tool`, `step` and `model` without `yield*`, by the generator that each returned. */
+/** Calls of `tool`, `step` and `model` without `yield*`, keyed by the generator that each call returned. */
 type UnstartedCalls = Map<object, UnstartedCall>;
 
 /** `kind`: the function. `name`: its first argument, if that is a name. */
@@ -11,7 +11,7 @@ const shared = globalThis as { [KEY]?: AsyncLocalStorage<UnstartedCalls> };
 shared[KEY] ??= new AsyncLocalStorage();
 
 /**
- * Those of the turn whose code is running: a call does not name its turn, and turns of one process run at the same time. Registered globally, because
- * the author's module may have its own copy of this package.
+ * The calls of the turn whose code is running. A call does not name its turn, and a process runs several turns at the same time. Registered
+ * globally, because the author's module may have its own copy of this package.
  */
 export const unstartedCalls: AsyncLocalStorage<UnstartedCalls> = shared[KEY];

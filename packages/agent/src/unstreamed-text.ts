@@ -3,7 +3,7 @@ import { AnswerDeduplicator, type ArtifactText, isWholeAnswer } from './answer-d
 import type { TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
 import type { TextStreams } from './text-streams.ts';
 
-/** The text of an answer that belongs to none of the agent's streams. */
+/** The text of an answer that does not belong to any of the agent's streams. */
 export interface UnstreamedText {
   /** Takes the tokens, including those of streams, and snapshots of the text so far. */
   readonly sink: TextSink;
@@ -36,7 +36,7 @@ export class UniqueText implements UnstreamedText {
   }
 }
 
-/** Text of an agent that may send one text several times (`Agent.repeatsText`): the answer has each text once (S2-2). */
+/** Text of an agent that may send one text several times (`Agent.repeatsText`). The answer contains each text once (S2-2). */
 export class RepeatedText implements UnstreamedText {
   readonly #deduplicator = new AnswerDeduplicator();
   readonly #streams: TextStreams;

@@ -6,7 +6,7 @@ import { BoundExceeded } from './limits.ts';
 export class WithheldText implements TextLanes {
   readonly #lanes: LaneWriter;
   readonly #unitsMax: number;
-  /** By lane, in order of their first text. */
+  /** Keyed by lane, in the order of their first text. */
   readonly #texts = new Map<string, string>();
   #units = 0;
 
@@ -16,7 +16,7 @@ export class WithheldText implements TextLanes {
     this.#unitsMax = unitsMax;
   }
 
-  /** Throws BoundExceeded and keeps the text so far, which still fits into the event that ends the call. */
+  /** Throws BoundExceeded. The text so far is kept, because it still fits into the event that ends the call. */
   token(lane: string, _header: LaneArtifact, text: string): void {
     this.#set(lane, text.length, (this.#texts.get(lane) ?? '') + text);
   }
@@ -27,7 +27,7 @@ export class WithheldText implements TextLanes {
     else if (change !== undefined) this.token(lane, header, change.text);
   }
 
-  /** `unitsAdded`: UTF-16 code units of the text, less those of the text that it replaces. */
+  /** `unitsAdded`: UTF-16 code units of the text, minus those of the text that it replaces. */
   #set(lane: string, unitsAdded: number, text: string): void {
     const units = this.#units + unitsAdded;
     if (units > this.#unitsMax)
@@ -36,7 +36,7 @@ export class WithheldText implements TextLanes {
     this.#texts.set(lane, text);
   }
 
-  /** An earlier attempt may have run under another policy: the empty lane replaces the text that it streamed. */
+  /** An earlier attempt may have run under another policy. The empty lane replaces the text that it streamed. */
   open(lane: string, header: LaneArtifact): void {
     this.#lanes.open(lane, header);
   }

@@ -31,7 +31,7 @@ const BINDING = 'ai-sdk' as const;
 const PREFIXES = ['', '/:tenant'];
 const dialect = DIALECTS['1.0'];
 
-/** Newest messages of a task among which the user's is looked for. An agent may add messages of its own after it. */
+/** Number of newest messages of a task among which the user's message is looked for. An agent may add messages of its own after it. */
 const HISTORY_MESSAGES_MAX = 20;
 
 type Handler = (request: FrontRequest) => Promise<FastifyReply | undefined>;

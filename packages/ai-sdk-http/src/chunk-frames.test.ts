@@ -4,7 +4,7 @@ import { A2AError, type Task } from '@hopline/a2a';
 import { EncodedSink } from '@hopline/a2a-http/encoded-sink';
 import { chunkFrames } from './chunk-frames.ts';
 
-/** The frames and the end that a sink gives to the stream of events below it. */
+/** The frames and the end that a sink produces for the stream of events below it. */
 function opened() {
   const log: string[] = [];
   const sse = {
@@ -30,7 +30,7 @@ test('a stream that fails ends with an error and [DONE]', () => {
   assert.deepEqual(log.slice(1), ['data: [DONE]', 'end']);
 });
 
-test('a server that drains breaks the connection, because a stream that ends is a whole answer for its client', () => {
+test('a server that drains breaks the connection, because a client takes a stream that ends for a whole answer', () => {
   const { log, sink } = opened();
   sink.drain();
   assert.deepEqual(log, ['cut']);

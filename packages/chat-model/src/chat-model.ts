@@ -131,7 +131,10 @@ function modelErrorOfDeadline({ limit }: MissedDeadline): ModelError {
   return new ModelError(CODES[limit]);
 }
 
-/** Without this check every request would fail with an error that names neither. The values may be secrets. */
+/**
+ * Without this check every request would fail with an error that names neither the key nor the header. Their values may be secrets, so they
+ * are not quoted.
+ */
 function requireHeaderValues(apiKey: string | undefined, headers: Readonly<Record<string, string>> = {}): void {
   if (apiKey !== undefined && !HEADER_VALUE.test(apiKey))
     throw new RangeError('the API key of the model has characters that an HTTP header cannot have');

@@ -24,7 +24,7 @@ export type ModelRequest = {
   /** Trace context of the requests. Absent: the active span is their parent. */
   trace?: TraceCarrier;
   signal: AbortSignal;
-  /** Receives each request that has ended, instead of the metrics of this process: its caller counts it. */
+  /** Receives each request that has ended. The metrics of this process then do not count it, because the caller does. */
   onEnded?: ((request: EndedRequest) => void) | undefined;
 };
 

@@ -16,7 +16,7 @@ export const RETRY_MS_BASE = 500;
 export const RETRY_MS_MAX = 8_000;
 /** Longest `Retry-After` that a step waits for, in milliseconds. With a longer one the step fails, and the error contains the delay. */
 export const MODEL_RETRY_AFTER_MS_MAX = 30_000;
-/** Upper bound of the first-token and silence limits, in milliseconds: Node's fetch aborts a silent response after 300 s. */
+/** Upper bound of the first-token and silence limits, in milliseconds, because Node's fetch aborts a silent response after 300 s. */
 export const MODEL_MS_MAX = 280_000;
 
 export type ModelLimits = {
@@ -48,7 +48,7 @@ export type ChatModelOptions = {
   fetch?: typeof fetch | undefined;
 };
 
-/** Settings of a service that asks models. `docs` describe the first two for that service. */
+/** Settings of a service that calls models. `docs` describe the first two for that service. */
 export const modelSettings = (docs: { url: string; key: string }) =>
   ({
     OPENAI_BASE_URL: { type: 'url', default: OPENAI_BASE_URL_DEFAULT, schemes: ['http', 'https'], doc: docs.url },

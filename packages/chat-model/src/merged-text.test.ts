@@ -44,7 +44,7 @@ async function outcomeOf(url: string): Promise<{ events: StepEvent[]; step?: Ste
   }
 }
 
-test('texts that arrive together enter the library as one event and leave it one by one', async t => {
+test('texts that arrive together enter the library as one event and come out one by one', async t => {
   const tokens = ['a', ' ', 'ü', '"', '\\', '\n', '👍', 'Zug', 'x'.repeat(40)];
   const body = `${chunk({ role: 'assistant', content: '' })}${tokens.map(content => chunk({ content, refusal: null })).join('')}${END}`;
   const url = await serving(t, body);

@@ -12,9 +12,9 @@ import { boundedFetch, boundedResponse, ResponseTooLarge } from '@hopline/outbou
 import { Arrivals } from './arrivals.ts';
 
 /**
- * A `fetch` for the library, which passes each event through four streams and a schema; that costs more than the rest of a token. Texts
- * that arrive together therefore become one event whose content is a list. The library returns them one by one, unchanged. Every other
- * event passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream. `own`: sends the
+ * A `fetch` for the library. The library passes each event through four streams and a schema, which costs more than the rest of a token, so
+ * texts that arrive together become one event whose content is a list. The library returns them one by one, unchanged. Every other event
+ * passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream. `own`: sends the
  * requests.
  */
 export function mergedTextFetch(bytesMax: number, own?: typeof fetch): typeof fetch {

@@ -41,7 +41,7 @@ const BRAND: unique symbol = Symbol.for('hopline.model-error') as never;
 type ErrorDetails = {
   status?: number;
   retryAfterMs?: number | undefined;
-  /** For `too_many_steps`: the steps that the model had. */
+  /** For `too_many_steps`: the number of steps that the model had. */
   steps?: number;
   /** The error of the provider or of the connection. It may contain the prompt, so only the author sees it: it enters no log, no span and no response. */
   cause?: unknown;

@@ -36,7 +36,7 @@ test('a note explains what happens to files', () => {
   assert.equal(prompt?.text, '[file a.png image/png; the agents get it][file ; the agents get it]');
 });
 
-test('files of users that a request can contain and the model reads are part of the prompt, beside their notes', () => {
+test('users’ files that a request can contain and the model can read are part of the prompt, next to their notes', () => {
   const png = { raw: 'AA==', filename: 'a.png', mediaType: 'image/png' };
   const files = message(
     'ROLE_USER',

@@ -15,7 +15,7 @@ type PromptParts = {
   message: Message | undefined;
   /** Added to the note that replaces a file, e.g. what happens to the file. */
   fileNote?: string;
-  /** Media types of the files of users that the prompt contains, besides their notes; `image/*` is every image. Default: none. */
+  /** Media types of users' files that the prompt contains in addition to their notes; `image/*` is every image. Default: none. */
   media?: readonly string[];
 };
 

@@ -15,7 +15,7 @@ function ofResponse(error: APICallError): ModelError {
   if (statusCode === undefined) return new ModelError('unreachable', { cause: error });
   const response = { status: statusCode, retryAfterMs: retryAfterMs(responseHeaders ?? {}, Date.now()), cause: error };
   if (statusCode === 401 || statusCode === 403) return new ModelError('unauthorized', response);
-  // OpenAI uses 429 for both; only a rate limit ends by waiting (https://platform.openai.com/docs/guides/error-codes).
+  // OpenAI uses 429 for both, but only a rate limit ends by waiting (https://platform.openai.com/docs/guides/error-codes).
   if (statusCode === 429)
     return new ModelError(codeOf(data) === 'insufficient_quota' ? 'out_of_quota' : 'rate_limited', response);
   // The status was successful, but the body ended before its first event or was not an event stream.

@@ -333,7 +333,7 @@ test('--json prints each event with its cursor on a separate line', async () => 
   assert.equal(code, 0);
 });
 
-test('follow starts at the beginning or after a cursor; after the last event the exit code is that of the task', async () => {
+test('follow starts at the beginning or after a cursor, and exits with the code of the task after the last event', async () => {
   const whole = await hopline({ SubscribeToTask: { events: [...ANSWER, status('TASK_STATE_COMPLETED')] } }, ['follow', 't-1']);
   assert.deepEqual([whole.code, whole.out, whole.requests[0]!.headers['last-event-id']], [0, 'Hello wörld', '0.0']);
   const rest: Record<string, Reply> = { SubscribeToTask: { events: [] }, GetTask: { result: task('TASK_STATE_FAILED') } };

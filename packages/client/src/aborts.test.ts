@@ -47,7 +47,7 @@ test('an aborted call yields no event, although some have arrived', async () => 
   });
 });
 
-test('a call whose signal has aborted before sends nothing, and asks for no headers', async () => {
+test('a call whose signal has already aborted sends nothing, and does not request headers', async () => {
   let asked = 0;
   const headers = () => {
     asked += 1;
@@ -91,7 +91,7 @@ test('a response that comes after the abort is closed', async () => {
   await until(() => isClosed);
 });
 
-test('an abort closes the connection although the caller reads no further', async () => {
+test('an abort closes the connection even if the caller does not read further', async () => {
   await withServer({ fault: quiet }, async (client, server) => {
     const stop = new AbortController();
     await client.stream('x', { signal: stop.signal }).next();
@@ -122,7 +122,7 @@ test('calls with the signal of a whole process leave nothing behind', async () =
   });
 });
 
-test('return ends a stream at once while a next waits, and closes its connection', async () => {
+test('return ends a stream at once, even while next is pending, and closes its connection', async () => {
   const steps = [{ end: 'stream' }, { end: 'subscribe' }, { end: 'watch' }] as const;
   for (const { end } of steps)
     await withServer({ fault: quiet }, async (client, server) => {
@@ -174,7 +174,7 @@ test('a chat that was stopped before its message is sent does not send it', asyn
   });
 });
 
-test('a chat whose stream was closed before is stopped without an unhandled rejection', async t => {
+test('a chat whose stream is already closed can be stopped without an unhandled rejection', async t => {
   const rejected = t.mock.fn();
   process.on('unhandledRejection', rejected);
   t.after(() => process.off('unhandledRejection', rejected));

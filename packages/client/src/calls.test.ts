@@ -205,7 +205,7 @@ test('an error has the delay and the challenge of the response', async () => {
     });
 });
 
-test('the date of Retry-After is one of the clock of the server', async () => {
+test('a date in Retry-After is read by the server’s clock', async () => {
   const utc = (ms: number) => new Date(ms).toUTCString();
   for (const skewMs of [-3_600_000, 0, 3_600_000]) {
     const date = 1_800_000_000_000 + skewMs;

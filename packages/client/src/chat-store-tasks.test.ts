@@ -87,7 +87,7 @@ class ChatServer {
   /** Tasks of a page with artifacts, which cannot be read if it has one of `tooLarge`. */
   pageSize = 20;
   tooLarge: string[] = [];
-  /** Each call that is here comes before the server's own. */
+  /** Each call listed here is served before the server's own. */
   fail: { list?: () => Promise<never>; send?: () => Promise<never>; subscribe?: () => Promise<never> } = {};
   onCancel: (task: ServedTask) => Promise<unknown> = async task => task.status('TASK_STATE_CANCELED', 900);
 
@@ -194,7 +194,7 @@ test('a task that cannot be read is a turn with an error, and the others are sho
   );
 });
 
-test('tasks stand in the order of their creation, whatever the order of their ends was', async () => {
+test('tasks are listed in the order of their creation, whatever the order of their ends', async () => {
   const server = new ChatServer();
   answered(server, 1, 30);
   answered(server, 2, 10);
@@ -205,7 +205,7 @@ test('tasks stand in the order of their creation, whatever the order of their en
   assert.deepEqual(shown(chat), expected);
 });
 
-test('a message that was not sent leaves the running task its place: stop cancels it, and its question can be answered', async () => {
+test('a message that was not sent does not displace the running task: stop cancels that task, and its question can be answered', async () => {
   const server = new ChatServer();
   const chat = server.open();
   await chat.send('paint');
@@ -276,7 +276,7 @@ test('questions of stored events, which arrive at once, are part of the transcri
   assert.deepEqual(shown(chat), ['user: ask', 'agent: thinking. ?Which color?', 'user: blue', 'agent: echo: blue']);
 });
 
-test('a page that opens while the server is away tries until it is back, or at once when it is asked to', async () => {
+test('a page that opens while the server is away retries until it is back, or at once on request', async () => {
   const server = new ChatServer();
   answered(server, 1);
   server.add(user('m2', 'count')).status('TASK_STATE_WORKING', 2);
@@ -296,7 +296,7 @@ test('a page that opens while the server is away tries until it is back, or at o
   assert.equal(chat.get().error, undefined);
 });
 
-test('the answer of another page to a question brings its message, and a return to the page its tasks', async t => {
+test('another page’s answer to a question appears as a message, and returning to the page shows its tasks', async t => {
   const page = openPage(t);
   const server = new ChatServer();
   const chat = server.open();

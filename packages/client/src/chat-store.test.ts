@@ -36,7 +36,7 @@ const ASKS = (second: number, id: string, one: string) => status('TASK_STATE_INP
 
 type Call = (...args: unknown[]) => Promise<unknown>;
 
-/** A client whose server has one task. The responses to sends and lists are those of the test, in turn. */
+/** A client whose server has one task. The test supplies the responses to sends and lists, in order. */
 class OneTask {
   readonly events: StreamResponse[] = [];
   readonly cursors: (string | undefined)[] = [];
@@ -177,7 +177,7 @@ test('a call is approved or refused by the parts of an approval, which the chat 
   assert.deepEqual(approvalResponse({ callId: 'c3' }, false, ' ')[0], { text: 'Refused' });
 });
 
-test('an answer to a question whose stream was refused follows the task again, at its cursor', async () => {
+test('if the stream for an answer was refused, the task is followed again from its cursor', async () => {
   const { server, chat } = await asked();
   server.break(new A2AError('UNAUTHENTICATED'));
   await until(() => chat.get().status === 'error');

@@ -48,7 +48,7 @@ export type ChatStore = {
   get(): ChatValue;
   /** Resolves when the server has the message. An error is in the value. */
   send(message: string | Part[]): Promise<void>;
-  /** Cancels the tasks of the chat that run, and the newest one if it has not ended. Also resolves when they have ended meanwhile. */
+  /** Cancels the tasks of the chat that run, and the newest one if it has not ended. Also resolves if they have ended in the meantime. */
   stop(): Promise<void>;
   /** Reads at once what could not be read: the list of the chat, and the streams of its tasks. */
   retry(): void;
@@ -118,7 +118,7 @@ type ChatTask = {
   /** The newest turn whose message the list was read for. */
   turnRead: number;
   leave: (() => void) | undefined;
-  /** The messages that were made last, and of what: a page draws only messages that are other objects. */
+  /** The messages as they were last built, and their sources: a page renders only messages that are new objects. */
   shown: (Pick<ChatTask, 'value' | 'questions' | 'isListed'> & { messages: readonly ChatMessage[] }) | undefined;
 };
 
@@ -132,7 +132,7 @@ class Chat implements ChatStore {
   readonly #client: ChatClient;
   readonly #agent: string | undefined;
   readonly #runs = new Set<(value: ChatValue) => void>();
-  /** In the order of their creation. */
+  /** In the order in which they were created. */
   #tasks: ChatTask[] = [];
   #isRead: boolean;
   #reading: Promise<void> | undefined;
@@ -324,7 +324,7 @@ class Chat implements ChatStore {
       for (const task of this.#tasks) this.#follow(task);
       this.#changed();
     } catch {
-      // The shown messages stay. The next event of this kind reads again.
+      // The shown messages stay as they are. The next event of this kind triggers another read.
     } finally {
       this.#isRefreshing = false;
     }
@@ -448,7 +448,7 @@ function chatTaskOf(client: ChatClient, task: Task): ChatTask {
     made.value = made.store.get();
     return made;
   }
-  // The turns of a task, and what a list does not show, are known only from its stream.
+  // The turns of a task, and everything that a list does not show, are known only from its stream.
   const { timestamp } = task.status;
   made.store = storeOf(client, task.id, made, { timestamp });
   made.value = { view: viewOf({ task }), status: 'open', error: undefined };
@@ -510,7 +510,7 @@ function addMessages(task: ChatTask, history: readonly Message[]): void {
   task.questions = [...task.questions, ...added].toSorted((a, b) => a.turn - b.turn);
 }
 
-/** Whether the stream lacks a part of what the list has. After a gap it has the current task. */
+/** Whether the stream still lacks a part that the list has. After a gap it has the current task. */
 function isBehind({ hasListedStatus, value }: ChatTask, { view, status }: TaskStoreValue): boolean {
   if (status === 'ended' || view.gaps > 0) return false;
   return !hasListedStatus || lengthOf(view) < lengthOf(value!.view);
@@ -522,7 +522,7 @@ function lengthOf({ texts }: ClientView): number {
 
 function leaveList(task: ChatTask, { turn }: ClientView): void {
   task.isListed = false;
-  // As many turns as messages: each began one, even after a question without a message.
+  // There are as many turns as messages, because each message began one, even after a question without a message.
   if (turn >= task.questions.length) task.questions = task.questions.map((question, index) => ({ ...question, turn: index + 1 }));
 }
 

@@ -145,7 +145,7 @@ class TurnChunks {
           this.leave();
           controller.close();
         },
-        // A stop reads on until it knows the task, and leaves by itself.
+        // A stop reads on until it knows the task, and then leaves by itself.
         cancel: () => (abortSignal?.aborted ? undefined : this.leave()),
       },
       { highWaterMark: 0 },

@@ -1,6 +1,6 @@
 import type { CallOptions } from './notice.ts';
 
-/** The reason with which a stream ends its own requests. No caller sees it. */
+/** The reason with which a stream ends its own requests. Callers never see it. */
 const LEFT = new Error('the caller has left the stream');
 
 /**

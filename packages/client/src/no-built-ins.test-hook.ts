@@ -8,7 +8,7 @@ registerHooks({
   },
 });
 
-/** Node's own fetch uses these globals at run time, so they stay visible to it. */
+/** Node's own fetch uses these globals at run time, so it can still see them. */
 function hide(place: object, name: string | symbol): void {
   const value: unknown = Reflect.get(place, name);
   const get = () => (new Error().stack?.split('\n')[2]?.includes('node:internal') ? value : undefined);

@@ -6,8 +6,8 @@ type Page = {
 type PageDocument = Page & { visibilityState?: string };
 
 /**
- * Calls `run` when the user returns to the page, or the network to the browser: connections that broke in between are tried at once, and what happened
- * in other pages is read. Returns the function that ends it. Without a page it does nothing.
+ * Calls `run` when the user returns to the page, or the network to the browser: connections that broke in between are retried at once, and
+ * changes made in other pages are read. Returns a function that ends this. Without a page it does nothing.
  */
 export function onReturn(run: () => void): () => void {
   const page = globalThis as unknown as Page & { document?: PageDocument };

@@ -121,7 +121,7 @@ test('Retry-After is obeyed; one beyond the time limit ends the call at once', a
   });
 });
 
-test('a gap is a separate item, once, directly before the current task', async () => {
+test('a gap is a separate item that comes once, directly before the current task', async () => {
   const events = story(5);
   const gap: ConnectionFault = { kind: 'gap', upTo: 4 };
   const fault = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);
@@ -340,7 +340,7 @@ test('a silent connection counts as broken', async () => {
   const client = { limits: { silenceMsMax: 200 } };
   await withServer({ events, fault: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
     assert.deepEqual(await collect(hopline.stream('x')), expected(events));
-    // On a busy machine a connection that is only slow counts as silent, too.
+    // On a busy machine a connection that is only slow also counts as silent.
     assert.ok(server.requests.length >= 2);
   });
 });

@@ -47,7 +47,7 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });
         const items = position.accept(frame);
-        // A snapshot after an unknown gap does not count as progress: a server without cursors sends one on every connection.
+        // A snapshot after an unknown gap does not count as progress, because a server without cursors sends one on every connection.
         const [first] = items;
         if (first !== undefined && !('gap' in first && first.gap === 'unknown')) tries.progress();
         for (const item of items) {

@@ -4,8 +4,8 @@ import { TIMER_MS_MAX } from './limits.ts';
 type Page = Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>>;
 
 /**
- * Rejects with the reason of `signal` when it aborts. `onOnline`: the wait also ends when the network returns to the browser, after a call of it:
- * a wait after a failure would otherwise go on although its cause is gone.
+ * Rejects with the reason of `signal` when it aborts. `onOnline`: called when the network returns to the browser, which also ends the wait,
+ * because a wait after a failure should not go on when its cause is gone.
  */
 export function sleep(ms: number, signal?: AbortSignal, onOnline?: () => void): Promise<void> {
   const page: Page = onOnline === undefined ? {} : (globalThis as unknown as Page);

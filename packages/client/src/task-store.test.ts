@@ -42,7 +42,7 @@ test('a subscriber has the value at once, each change in order, and the end; a b
   });
 });
 
-test('the stored events of a long task are few changes', async () => {
+test('the stored events of a long task cause only a few changes', async () => {
   await withClient({ events: story(2_000) }, async client => {
     const store = taskStore(client, 'task-1');
     let changes = 0;
@@ -56,7 +56,7 @@ test('the stored events of a long task are few changes', async () => {
   });
 });
 
-test('stored events that arrive in one turn are one change, also for a page that takes long to render it', async () => {
+test('stored events that arrive in one turn are one change, even for a page that renders slowly', async () => {
   const tokens = 200;
   async function* subscribe() {
     for (const [index, event] of story(tokens).entries()) yield { cursor: cursorOf(index + 1), event };
@@ -74,7 +74,7 @@ test('stored events that arrive in one turn are one change, also for a page that
   assert.equal(changes, 3);
 });
 
-test('a change that its last subscriber did not see is there for the next one', async () => {
+test('a change that the last subscriber did not see is kept for the next one', async () => {
   const open = (n: number) => (n === 0 ? ({ kind: 'silence', after: 5 } as const) : undefined);
   await withClient({ events: story(20), fault: open }, async (client, server) => {
     let received = 0;
@@ -128,7 +128,7 @@ test('a store begins with a snapshot, continues after it, and requests nothing f
   });
 });
 
-test('an error of the server is the value, and another subscription tries again', async () => {
+test('a server error becomes the value, and a new subscription tries again', async () => {
   const fault = (n: number) => (n === 0 ? ({ kind: 'answer', status: 403 } as const) : undefined);
   await withClient({ events: story(20), fault }, async client => {
     const store = taskStore(client, 'task-1');

@@ -37,8 +37,8 @@ export type TaskStoreOptions = {
 };
 
 /**
- * Minimum interval of two changes, because the stored events of a long task arrive at once. A screen has 60 frames a second. It is a timer, because a page
- * may take longer than this to render a change: events that arrive in the meantime are one change, and the browser has a turn in between.
+ * Minimum interval of two changes, because the stored events of a long task arrive at once. A screen has 60 frames a second. The store uses a timer, because
+ * a page may take longer than this to render a change: events that arrive in the meantime become one change, and the browser can run between two changes.
  */
 const CHANGE_MS_MIN = 16;
 

@@ -93,7 +93,7 @@ export class Transport {
       },
       Math.min(headMsMax, TIMER_MS_MAX),
     );
-    // Not AbortSignal.any: a signal that lives as long as the process would keep each of its combinations that has a listener.
+    // Not AbortSignal.any, because a signal that lives as long as the process would keep every combination of it that has a listener.
     const onAbort = () => ended.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort);
     let fetching: Promise<Response> | undefined;

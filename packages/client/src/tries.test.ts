@@ -42,7 +42,7 @@ test('consecutive tries are bounded by number and by time', () => {
   assert.throws(() => tries.waitMs(broken, quick.totalMsMax + 1), unavailable);
 });
 
-test('one response is enough for the larger number of tries', () => {
+test('a single response is enough to allow the larger number of tries', () => {
   const quick = { ...RETRY_LIMITS, baseMs: 0 };
   const tries = new Tries(quick);
   tries.waitMs(broken, 0);

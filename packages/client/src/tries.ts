@@ -7,7 +7,7 @@ import { sleep } from './sleep.ts';
 export type RetryLimits = {
   /** Consecutive tries without progress before the last error is thrown. */
   triesMax: number;
-  /** As `triesMax` while no server has ever responded, because a wrong address must fail soon. */
+  /** Like `triesMax`, for the time in which no server has ever responded, because a wrong address must fail soon. */
   unreachedTriesMax: number;
   /** Time from the first consecutive failure to the start of the last try. The time in which the machine sleeps does not count. */
   totalMsMax: number;

@@ -23,7 +23,7 @@ const BUCKETS = GAP_EDGES_MS.length + 1;
 const LAST_EDGE_MS = 362;
 /**
  * Uniform prior over the buckets, with the weight of one gap altogether. Without it the rule overfits the first few gaps: lanes of 60
- * tokens cost up to 1.63 times the optimum, and 1.51 times with it.
+ * tokens cost up to 1.63 times the optimum, against 1.51 times with it.
  */
 const PRIOR_WEIGHT = 1 / BUCKETS;
 /** Assumed mean gap of a bucket without arrivals, as a fraction of its upper edge. */
@@ -130,8 +130,8 @@ export class ArrivalModel {
   }
 
   /**
-   * Solves only the levels at which waiting is worth its cost, some 4 of 64 at the pace of a language model. The more tokens are held the less a wait is
-   * worth, so above the first level that sends now all levels do.
+   * Solves only the levels at which waiting is worth its cost, some 4 of 64 at the pace of a language model. The more tokens are held, the
+   * less a wait is worth. So once a level sends now, all levels above it do as well.
    */
   #solveLevels(step: number): void {
     let top = this.#topLevel;

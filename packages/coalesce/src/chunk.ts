@@ -7,11 +7,11 @@ export type Token = {
 };
 
 /**
- * Why a chunk left:
+ * Why a chunk was sent:
  * - `each`: pass-through, one chunk per token;
  * - `first`: the first text of its lane, sent at once;
  * - `ready`: at the last token it was clear that waiting for the next one costs more than it saves;
- * - `producer`: its producer has held it by the same rule;
+ * - `producer`: its producer has already held it by the same rule;
  * - `quiet`: the next token did not arrive within the time worth waiting for it;
  * - `delay`: the summed delay reached its bound, which keeps the cost within twice the optimum;
  * - `age`: the oldest token reached `holdMsMax`;
@@ -36,12 +36,12 @@ export type FlushReason = (typeof FLUSH_REASONS)[number];
 export type Chunk = {
   lane: string;
   text: string;
-  /** Tokens that end in this chunk, empty ones included. Over all chunks of a lane they add up to the tokens offered. */
+  /** Number of tokens that end in this chunk, including empty ones. Over all chunks of a lane they add up to the tokens offered. */
   count: number;
   /**
-   * Set when the chunk ends inside a token, which is the next one after those that it counts: how many UTF-16 units of that token, 1 or
-   * more, have left with this chunk and earlier ones. The rest follows in the lane's next chunk. This happens when a token exceeds
-   * `chunkBytesMax`, and when a forced flush meets half a surrogate pair.
+   * Set if the chunk ends inside a token, the next one after those in `count`: how many UTF-16 units of that token (1 or more) this chunk
+   * and earlier ones contain. The rest follows in the lane's next chunk. This happens when a token exceeds `chunkBytesMax`, and when a
+   * forced flush meets half a surrogate pair.
    */
   lastOffset?: number;
   reason: FlushReason;

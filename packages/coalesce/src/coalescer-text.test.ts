@@ -24,7 +24,7 @@ const dt = fc.oneof(fc.constant(0), fc.double({ min: 0, max: 3, noNaN: true }), 
 const offerCall: fc.Arbitrary<Call> = fc.record({
   act: fc.constant('offer' as const),
   lane: laneName,
-  // Half pairs and empty tokens are frequent, because a cut inside a token that is not the last one needs both.
+  // Half pairs and empty tokens are frequent here, because a cut inside a token other than the last one needs both.
   text: fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS, ...EMOJI) },
     { weight: 2, arbitrary: fc.constantFrom(...HALVES) },
@@ -133,7 +133,7 @@ test('a reader that restarts after any chunk finds the rest by `count` and `last
   });
 });
 
-test('after every call, the text of every token that a chunk counts has left, and no later token is counted', () => {
+test('after every call, all text of every counted token has been sent, and no later token is counted', () => {
   fc.assert(
     fc.property(settings, calls, (chosen, list) => {
       run(createCoalescer(chosen), list, (sent, offered) => {
@@ -161,7 +161,7 @@ test('the same calls at the same times give the same chunks', () => {
 const token = (text: string, atMs = 0) => ({ text, atMs });
 const texts = (chunks: readonly Chunk[]) => chunks.map(chunk => chunk.text);
 
-test('half a pair waits for its other half, even across a flush, and leaves unpaired when the lane ends', () => {
+test('half a pair waits for its other half, even across a flush, and is sent unpaired when the lane ends', () => {
   const coalescer = createCoalescer();
   offer(coalescer, 'a', token('ok \ud83d', 1), 0);
   const [before] = flush(coalescer, 1);
@@ -180,7 +180,7 @@ test('half a pair waits for its other half, even across a flush, and leaves unpa
   assert.deepEqual(texts(close(coalescer, 'a', 6)), ['\ud83d']);
 });
 
-test('text that stays after a cut has the age of its own token, counts the later tokens, and is as long as its text', () => {
+test('text that remains after a cut has the age of its own token, and the right counts of tokens and units', () => {
   // If the text before the cut still counted, there would be no room for the other half.
   const coalescer = createCoalescer({ chunkBytesMax: 7 });
   for (const [index, text] of ['ok', 'x\ud83d', ''].entries()) offer(coalescer, 'a', token(text, 100 + index), index);
@@ -192,7 +192,7 @@ test('text that stays after a cut has the age of its own token, counts the later
   assert.deepEqual(flush(coalescer, 6), [{ lane: 'a', text: '😀', count: 3, reason, heldMs: 5, firstAtMs: 101, lastAtMs: 103 }]);
 });
 
-test('half a surrogate pair whose other half does not come leaves by itself after HALF_PAIR_HOLD_MS, not before', () => {
+test('half a surrogate pair whose other half does not come is sent by itself after HALF_PAIR_HOLD_MS, not before', () => {
   for (const forced of [false, true]) {
     const coalescer = createCoalescer();
     offer(coalescer, 'a', token('ok \ud83d', 1), 0);
@@ -259,7 +259,7 @@ test('tokens of chunkBytesMax together are one chunk, and the next byte begins a
   assert.deepEqual(texts(flush(coalescer, 0)), ['9']);
 });
 
-test('a token of chunkBytesMax is held; one byte more leaves at once, in pieces [C-4]', () => {
+test('a token of chunkBytesMax is held; one byte more is sent at once, in pieces [C-4]', () => {
   const coalescer = createCoalescer({ chunkBytesMax: 8 });
   assert.deepEqual(offer(coalescer, 'a', token('12345678'), 0), []);
   assert.deepEqual(

@@ -37,11 +37,11 @@ test('the first text of a lane is flushed at once, whatever the event cost and t
   }
 });
 
-test('first tokens that arrive at one instant leave together', () => {
+test('first tokens that arrive at the same instant are sent together', () => {
   assert.equal(run([0, 0, 0, 90, 180])[0]!.count, 3);
 });
 
-test('the first text of each lane leaves at once, and so does that of a closed lane that opens again', () => {
+test('the first text of each lane is sent at once, also when a closed lane opens again', () => {
   const coalescer = createCoalescer();
   for (const [nowMs, lane] of ['a', 'b'].entries()) {
     offer(coalescer, lane, token('x'), nowMs);
@@ -133,7 +133,7 @@ test('flush and tick send lanes in the order of their oldest token', () => {
   offer(coalescer, 'b', token('4'), 1);
   assert.deepEqual(brief(flush(coalescer, 1)), ['b 14 boundary', 'c 2 boundary', 'a 3 boundary']);
   assert.deepEqual(flush(coalescer, 1), []);
-  // Text that stays after a flush has the age of its own token, not of the chunk that left.
+  // Text that stays after a flush has the age of its own token, not of the chunk that was sent.
   offer(coalescer, 'a', token('5\ud83d'), 2);
   offer(coalescer, 'b', token('6'), 2);
   assert.deepEqual(brief(flush(coalescer, 2)), ['a 5 boundary', 'b 6 boundary']);
@@ -153,7 +153,7 @@ test('lanes do not mix, and close separately', () => {
   assert.deepEqual(brief(flush(coalescer, 0)), ['one Hello, world boundary']);
 });
 
-test('chunks of a steady source end at a token, those of a stalled source after a quiet time', () => {
+test('chunks end at a token if the source is steady, and after a quiet time if it stalls', () => {
   const steady = run(every(20, 600), { eventCostMs: 100 }).slice(100, -1);
   assert.ok(steady.every(chunk => chunk.reason === 'ready' && chunk.count === 3 && chunk.heldMs === 40));
   const stalled = run([...every(2, 105), 3000]).at(-2)!;
@@ -161,7 +161,7 @@ test('chunks of a steady source end at a token, those of a stalled source after 
   assert.ok(stalled.heldMs < 40, `${stalled.heldMs} ms: not for the length of the stall`);
 });
 
-test('a late tick returns one larger chunk, and the lane continues as before', () => {
+test('after a late tick, which returns one larger chunk, the lane continues as before', () => {
   const coalescer = createCoalescer({ eventCostMs: 100 });
   for (let nowMs = 0; nowMs < 1000; nowMs += 20) {
     offer(coalescer, 'a', token('x'), nowMs);
@@ -178,7 +178,7 @@ test('a late tick returns one larger chunk, and the lane continues as before', (
   assert.deepEqual(holdsOf(coalescer, 9000), new Set(['3 tokens, 40 ms, ready']));
 });
 
-test('text that a non-text event forces out does not change the pace of its lane', () => {
+test('text that is sent because of a non-text event does not change the pace of its lane', () => {
   const coalescer = createCoalescer({ eventCostMs: 100 });
   for (let nowMs = 0; nowMs < 4000; nowMs += 20) {
     offer(coalescer, 'a', token('x'), nowMs);
@@ -228,7 +228,7 @@ test('one lane above COALESCED_LANES_MAX evicts an idle lane, or the lane with t
   assert.equal(counted(closeAll(coalescer, 1003)), 2);
 });
 
-test('closeAll also forgets lanes that hold nothing: their next text counts as a first one', () => {
+test('closeAll also drops lanes that hold nothing, so that their next text counts as a first one', () => {
   const coalescer = createCoalescer();
   offer(coalescer, 'a', token('x'), 0);
   tick(coalescer, 0);

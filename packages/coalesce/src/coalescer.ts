@@ -35,9 +35,9 @@ export function createCoalescer(settings: Partial<CoalesceSettings> = {}): Coale
 }
 
 /**
- * Takes one token of a lane. Returns the chunks that cannot wait for `tick`: every token in pass-through, and chunks that reached
- * their size. A token over `chunkBytesMax` leaves at once, in pieces. `isHeld`: the source has held the token by this rule already
- * (`TextHold`), so it leaves with the next `tick`, unless its end is open.
+ * Takes one token of a lane. Returns the chunks that cannot wait for `tick`: every token in pass-through, and chunks that have reached
+ * their size. A token larger than `chunkBytesMax` is sent at once, in pieces. `isHeld`: the source has already held the token by this rule
+ * (`TextHold`), so it is sent with the next `tick`, unless its end is open.
  */
 export function offer(coalescer: Coalescer, key: string, token: Token, nowMs: number, isHeld = false): Chunk[] {
   const { eventCostMs, chunkBytesMax, holdMsMax } = coalescer.settings;
@@ -73,9 +73,8 @@ export function tick(coalescer: Coalescer, nowMs: number): Chunk[] {
 }
 
 /**
- * Sends the held text of all lanes, in the order of each lane's oldest token. Call it before a non-text event. Half a surrogate
- * pair at the end of a lane stays held for HALF_PAIR_HOLD_MS: its other half may follow the event, and half a pair does not
- * survive UTF-8.
+ * Sends the held text of all lanes, in the order of each lane's oldest token. Call it before a non-text event. Half a surrogate pair at the
+ * end of a lane stays held for HALF_PAIR_HOLD_MS, because its other half may follow the event, and half a pair does not survive UTF-8.
  */
 export function flush(coalescer: Coalescer, nowMs: number): Chunk[] {
   const now = advance(coalescer, nowMs);
@@ -84,10 +83,7 @@ export function flush(coalescer: Coalescer, nowMs: number): Chunk[] {
   return chunks;
 }
 
-/**
- * Ends one lane and returns all its held text, unpaired halves included. Its model is forgotten. Returns no chunk if nothing is
- * held.
- */
+/** Ends one lane and returns all its held text, including unpaired halves. Its model is dropped. Returns no chunk if nothing is held. */
 export function close(coalescer: Coalescer, key: string, nowMs: number): Chunk[] {
   const now = advance(coalescer, nowMs);
   const chunks: Chunk[] = [];
@@ -106,8 +102,8 @@ export function closeAll(coalescer: Coalescer, nowMs: number): Chunk[] {
 }
 
 /**
- * The latest time for the next `tick`, on the clock of `nowMs`. May lie in the past: tick as soon as all waiting tokens are
- * offered. Undefined when nothing is held.
+ * The latest time for the next `tick`, on the clock of `nowMs`. May lie in the past; then call `tick` as soon as all waiting tokens have
+ * been offered. Undefined if nothing is held.
  */
 export function wakeAtMs(coalescer: Coalescer): number | undefined {
   let wakeMs = Number.POSITIVE_INFINITY;
@@ -196,8 +192,8 @@ type Held = {
   first: Position;
   last: Position;
   /**
-   * The newest token with text, or the first token if none has text: the only one that a cut can split. `tailUnits`: its length. `tailCount`: number of
-   * tokens from it to the last one.
+   * The newest token with text, or the first token if none has text. It is the only token that a cut can split. `tailUnits`: its length.
+   * `tailCount`: number of tokens from it to the last one.
    */
   tail: Position;
   tailUnits: number;
@@ -210,11 +206,9 @@ type Lane = {
   readonly key: string;
   readonly policy: HoldPolicy;
   held: Held | undefined;
-  /**
-   * No timer releases the text before this, because its end is open: only half a pair is held, or a cluster may continue.
-   */
+  /** No timer releases the text before this time, because its end is open: either only half a pair is held, or a cluster may continue. */
   notBeforeMs: number;
-  /** The source has held the newest token by the rule: no policy holds it again. */
+  /** The source has held the newest token by the rule, so no policy holds it again. */
   isReleased: boolean;
 };
 

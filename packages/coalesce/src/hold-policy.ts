@@ -2,16 +2,15 @@ import { ArrivalModel } from './arrival-model.ts';
 import type { FlushReason } from './chunk.ts';
 
 /**
- * Decides when the text of one lane leaves. It trades delay for events, and a wrong prediction has a bounded cost.
+ * Decides when the text of one lane is sent. It trades delay for events, and a wrong prediction has a bounded cost.
  *
- * The greedy rule is always safe: send when the summed delay of the held tokens reaches K. Its cost is at most twice the optimum
- * (Dooly, Goldman, Scott, JACM 2001), and no deterministic rule guarantees less. The learned rule (arrival-model.ts) does
- * better on every source with a pattern. Both run: a shadow of the greedy rule sees the same arrivals, and a balance limits how
- * far the learned rule may fall behind it. When the balance does not cover another chunk, chunks leave when the shadow's do. So on
- * every arrival sequence, against an optimum that obeys holdMsMax too,
- *   cost <= (1 + REFILL_SHARE) * 2 * optimum + CREDIT_EVENTS * K.
- * Why the balance never goes below zero: a chunk leaves by the learned rule only if the balance covers it at that moment.
- * Otherwise the chunk began when the balance was too low, so the shadow holds all its tokens too; it leaves together with the shadow's chunk, and costs no more.
+ * The greedy rule is always safe: send when the summed delay of the held tokens reaches K. Its cost is at most twice the optimum (Dooly,
+ * Goldman, Scott, JACM 2001), and no deterministic rule guarantees less. The learned rule (arrival-model.ts) does better on every source
+ * with a pattern. Both run: a shadow of the greedy rule sees the same arrivals, and a balance limits how far the learned rule may fall
+ * behind it. When the balance does not cover another chunk, chunks leave when the shadow's do. So on every arrival sequence, compared with
+ * an optimum that also obeys holdMsMax, cost <= (1 + REFILL_SHARE) * 2 * optimum + CREDIT_EVENTS * K. Why the balance never goes below
+ * zero: a chunk leaves by the learned rule only if the balance covers it at that moment. Otherwise the chunk began when the balance was too
+ * low, so the shadow holds all its tokens too; it leaves together with the shadow's chunk, and costs no more.
  */
 
 /**
@@ -34,12 +33,12 @@ type HeldDelay = {
 };
 
 export class HoldPolicy {
-  /** When the held text leaves; Infinity while nothing is held. Valid after `decide`. */
+  /** When the held text is sent; Infinity while nothing is held. Valid after `decide`. */
   dueMs = Number.POSITIVE_INFINITY;
   why: FlushReason = 'quiet';
   #eventCostMs: number;
   readonly #holdMsMax: number;
-  /** Created at the second arrival: a lane of one token needs none. */
+  /** Created at the second arrival, because a lane of one token needs none. */
   #model: ArrivalModel | undefined;
   readonly #own: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
   readonly #shadow: HeldDelay = { tokens: 0, startMs: 0, offsetMs: 0 };
@@ -75,7 +74,7 @@ export class HoldPolicy {
     const shadowDueMs = this.#shadowDueMs();
     if (shadowDueMs < nowMs) this.#settleShadow(shadowDueMs);
     put(this.#shadow, nowMs, tokens);
-    // A token that arrives while the lane is overdue joins a chunk that is already decided and paid for: the caller is late, not
+    // A token that arrives while the lane is overdue joins a chunk that is already decided and paid for, because the caller is late, not
     // the rule.
     if (this.dueMs >= nowMs || this.#own.tokens === 0) put(this.#own, nowMs, tokens);
   }
@@ -93,8 +92,8 @@ export class HoldPolicy {
   }
 
   /**
-   * Records that the held text left at `nowMs`. `forced`: every policy, including the shadow, had to send. Further pieces of one token are
-   * not counted, because no rule could avoid them.
+   * Records that the held text was sent at `nowMs`. `forced`: every policy, including the shadow, had to send. Further pieces of one token
+   * are not counted, because no rule could avoid them.
    */
   left(nowMs: number, forced: boolean): void {
     this.decide();
@@ -118,9 +117,9 @@ export class HoldPolicy {
     if (ageMs < this.dueMs) this.#set(ageMs, 'age');
   }
 
-  /** Applies the learned rule without the limit that the balance sets. */
+  /** Applies the learned rule without the limit of the balance. */
   #chooseFreely(nowMs: number, held: HeldDelay): void {
-    // A reader waits for the first text, and an unknown source has no pace yet. So the text leaves now, which costs at most one more event
+    // A reader waits for the first text, and an unknown source has no pace yet. So the text is sent now, which costs at most one more event
     // per lane.
     const patienceMs = this.#model?.patienceMs(held.tokens);
     if (this.#fresh) this.#set(nowMs, 'first');

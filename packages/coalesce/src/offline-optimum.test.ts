@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { offlineOptimum } from './offline-optimum.ts';
 
-/** All partitions of the tokens into chunks, each leaving at its last arrival. */
+/** All partitions of the tokens into chunks, each sent at its last arrival. */
 function bruteForce(times: readonly number[], eventCostMs: number, holdMsMax: number): number {
   let best = Number.POSITIVE_INFINITY;
   for (let cuts = 0; cuts < 2 ** (times.length - 1); cuts++) {

@@ -1,7 +1,7 @@
 /**
- * The offline optimum of `K x events + sum of added delay` for arrival times known in advance: the lower bound for every online rule.
- * A chunk of the optimum leaves at the arrival of its last token, since waiting longer only adds delay. So with f(j) the best cost of the first j tokens,
- *   f(j) = min over i < j of f(i) + K + sum of (t[j] - t[l]) for i < l <= j.
+ * The offline optimum of `K x events + sum of added delay` for arrival times known in advance: the lower bound for every online rule. A
+ * chunk of the optimum is sent when its last token arrives, because waiting longer would only add delay. So with f(j) the best cost of the
+ * first j tokens, f(j) = min over i < j of f(i) + K + sum of (t[j] - t[l]) for i < l <= j.
  */
 export type Optimum = { cost: number; events: number };
 

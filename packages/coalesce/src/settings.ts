@@ -18,14 +18,14 @@ export const HOLD_MS_MAX = 60_000;
 export const CHUNK_BYTES_MIN = 4;
 
 /**
- * Half a surrogate pair waits this long for its other half, then it is sent unpaired: held text holds back the checkpoint. It is longer
- * than a source waits for a log that stalls (20 s), so that a pair is split only if its source is gone.
+ * Half a surrogate pair waits this long for its other half. Then it is sent unpaired, because held text holds back the checkpoint. The time
+ * is longer than a source waits for a stalled log (20 s), so that a pair is split only if its source is gone.
  */
 export const HALF_PAIR_HOLD_MS = 30_000;
 
 /**
- * Lanes of one coalescer. Another lane evicts an idle lane with its model or, if none is idle, the lane with the oldest text, which is then
- * sent.
+ * Maximum number of lanes of one coalescer. A further lane evicts an idle lane with its model or, if none is idle, the lane with the oldest
+ * text, which is then sent.
  */
 export const COALESCED_LANES_MAX = 256;
 
@@ -40,7 +40,7 @@ export const DEFAULT_SETTINGS: Readonly<CoalesceSettings> = Object.freeze({
   chunkBytesMax: 32_768,
 });
 
-/** The settings with defaults for what is absent. Throws as `checkSettings`. */
+/** The settings, with defaults for absent members. Throws like `checkSettings`. */
 export function completeSettings(settings: Partial<CoalesceSettings>): Readonly<CoalesceSettings> {
   const complete = Object.freeze({ ...DEFAULT_SETTINGS, ...settings });
   checkSettings(complete);

@@ -69,7 +69,7 @@ test('a cluster longer than the limit or the look-back is cut at a code point', 
   assert.equal(pieces(marks, 1 + 2 * CLUSTER_LOOKBACK_UNITS)[0]!.length, 1 + CLUSTER_LOOKBACK_UNITS);
 });
 
-test('a cluster that begins CLUSTER_LOOKBACK_UNITS before the limit stays whole; one that begins a unit earlier does not', () => {
+test('a cluster that begins CLUSTER_LOOKBACK_UNITS before the limit stays whole; a cluster that begins one unit earlier does not', () => {
   const cluster = `e${'\u0301'.repeat(2 * CLUSTER_LOOKBACK_UNITS)}`;
   const bytes = (marks: number) => 'before'.length + 1 + 2 * marks;
   assert.equal(pieceEnd(`before${cluster}`, 0, bytes(CLUSTER_LOOKBACK_UNITS - 1)), 'before'.length);

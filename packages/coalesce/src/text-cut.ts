@@ -11,7 +11,7 @@ const ZERO_WIDTH_JOINER = 0x200d;
 const CARRIAGE_RETURN = 0x0d;
 const LINE_FEED = 0x0a;
 const CONTINUES = /^(?:\p{M}|\u200c|\u200d|[\u1160-\u11ff]|[\u{1f3fb}-\u{1f3ff}]|[\u{e0020}-\u{e007f}])/u;
-/** UTF-16 units searched back from a size limit for a cluster boundary; the longest emoji sequences in use have 15 to 28. */
+/** UTF-16 units that are searched backwards from a size limit for a cluster boundary. The longest emoji sequences in use have 15 to 28. */
 export const CLUSTER_LOOKBACK_UNITS = 64;
 
 function isHighSurrogate(unit: number): boolean {

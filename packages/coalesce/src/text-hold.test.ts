@@ -8,7 +8,7 @@ import { TextHold } from './text-hold.ts';
 
 type Arrival = { atMs: number; text: string };
 
-/** When the text of one lane leaves, if it leaves as soon as it is due. */
+/** When the text of one lane is sent, if it is sent as soon as it is due. */
 function holdTimes(arrivals: readonly Arrival[], settings: Partial<CoalesceSettings>): number[] {
   const hold = new TextHold(settings);
   const times: number[] = [];
@@ -55,7 +55,7 @@ const arrivalsOf = (texts: readonly string[]) =>
   });
 const settings = fc.record({ eventCostMs: fc.constantFrom(20, 110, 400), holdMsMax: fc.constantFrom(30, 250) });
 
-test('a producer sends text at the very times at which the coalescer would', () => {
+test('a producer sends text at exactly the same times as the coalescer would', () => {
   fc.assert(
     fc.property(arrivalsOf(['word ', 'x', '']), settings, (arrivals, chosen) => {
       assert.deepEqual(holdTimes(arrivals, chosen), coalescerTimes(arrivals, chosen));
@@ -88,7 +88,7 @@ test('no text is held longer than holdMsMax, and the first text of each lane is 
   }
 });
 
-test('an open end waits for its rest, and a lane that has chunkBytesMax does not wait', () => {
+test('an open end waits for its rest, but a lane that has chunkBytesMax does not wait', () => {
   const hold = new TextHold({ holdMsMax: 250, chunkBytesMax: 8 });
   hold.arrive('a', 'first', 1, 0);
   hold.left(0);
@@ -101,7 +101,7 @@ test('an open end waits for its rest, and a lane that has chunkBytesMax does not
   assert.ok(hold.dueMs > 20);
 });
 
-test('all lanes leave together, when the first of them is due', () => {
+test('all lanes are sent together, when the first of them is due', () => {
   const hold = new TextHold();
   for (const lane of ['a', 'b']) hold.arrive(lane, 'first', 1, 0);
   hold.left(0);
@@ -113,7 +113,7 @@ test('all lanes leave together, when the first of them is due', () => {
   assert.deepEqual([hold.dueMs, hold.sinceMs], [Number.POSITIVE_INFINITY, undefined]);
 });
 
-test('a closed lane begins again, and one lane above COALESCED_LANES_MAX is forgotten while it holds nothing', () => {
+test('a closed lane begins again, and a lane above COALESCED_LANES_MAX is dropped if it holds nothing', () => {
   const hold = new TextHold();
   hold.arrive('a', 'x', 1, 0);
   hold.left(0);
@@ -140,7 +140,7 @@ test('time that steps back is ignored, and pass-through is refused', () => {
   assert.throws(() => new TextHold({ holdMsMax: 0 }), RangeError);
 });
 
-test('a dearer event makes larger chunks, and a cheaper one smaller ones again', () => {
+test('a more expensive event makes larger chunks, and a cheaper one makes them smaller again', () => {
   const hold = new TextHold({ eventCostMs: 110 });
   let nowMs = 0;
   const chunkSize = (chunks: number) => {

@@ -8,14 +8,14 @@ type HeldLane = {
   sinceMs: number | undefined;
   /** Upper bound of the UTF-8 bytes held: `utf8Bytes` counts a split pair as 2 too many. */
   bytes: number;
-  /** The end of the held text: enough of it to see whether the next token continues it. */
+  /** The end of the held text: as much of it as is needed to see whether the next token continues it. */
   tail: string;
 };
 
 /**
- * Decides when a producer sends the text that it has, by the rule of the coalescer and within the same settings. The text itself stays with the
- * caller, who always sends all lanes together: one more event costs as much as K ms of delay, but a lane that joins the record of another lane costs
- * nothing. Like the coalescer it has no clock and no timer.
+ * Decides when a producer sends the text that it has, by the rule of the coalescer and within the same settings. The text itself stays with
+ * the caller, who always sends all lanes together: one more event costs as much as K ms of delay, but a lane that joins the record of
+ * another lane costs nothing. Like the coalescer, it has no clock and no timer.
  *
  * Usage: `arrive` for the tokens of one step, then wait until `dueMs`, send, and call `left`.
  */
@@ -33,7 +33,7 @@ export class TextHold {
     this.#eventCostMs = this.#settings.eventCostMs;
   }
 
-  /** Sets the cost of an event, greater than 0, for text that arrives from now on. It replaces the cost in the settings. */
+  /** Sets the cost of an event, which must be greater than 0, for text that arrives from now on. It replaces the cost in the settings. */
   setEventCost(ms: number): void {
     this.#eventCostMs = ms;
   }
@@ -55,7 +55,7 @@ export class TextHold {
     lane.tail = (lane.tail + text).slice(-CLUSTER_LOOKBACK_UNITS);
   }
 
-  /** When the held text must be sent, on the clock of `nowMs`; may lie in the past. Infinity while nothing is held. */
+  /** When the held text must be sent, on the clock of `nowMs`; this may lie in the past. Infinity while nothing is held. */
   get dueMs(): number {
     let due = Number.POSITIVE_INFINITY;
     for (const lane of this.#lanes.values()) if (lane.sinceMs !== undefined) due = Math.min(due, this.#laneDueMs(lane));
@@ -89,7 +89,7 @@ export class TextHold {
     this.#sinceMs = undefined;
   }
 
-  /** Ends the lane and forgets its pace. Text that it holds must still be sent. */
+  /** Ends the lane and drops its pace. Text that it holds must still be sent. */
   close(key: string): void {
     this.#lanes.delete(key);
   }

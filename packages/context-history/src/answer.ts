@@ -20,7 +20,7 @@ export function answerOf({ artifacts, message }: TurnOutput): Part[] {
 
 function answerTexts(artifacts: readonly Artifact[]): string[] {
   const texts = artifacts.map(artifact => ({ kind: kindOfArtifact(artifact), text: textOf(artifact.parts) }));
-  // An artifact that holds the whole answer once more (S0-20, C-25).
+  // An artifact that repeats the whole answer (S0-20, C-25).
   const result = texts.findLast(({ kind, text }) => kind === 'result' && text !== '');
   if (result !== undefined) return [result.text];
   // Each segment is one artifact; segments are joined without separators (C-28).

@@ -2,10 +2,12 @@ import { hash } from 'node:crypto';
 import { contextIdOf, firstTaskOf, isSameOwner, type Owner } from '@hopline/events';
 import { CONTEXT_TASKS_MAX, type Log, LogConflict, LogUnavailable } from '@hopline/log';
 
-/** Most attempts of one task. Each round has only one winner among the tasks that start in one context at the same time. */
+/** Maximum number of attempts for one task. Each round has only one winner among the tasks that start in one context at the same time. */
 export const TRIES_MAX = 50;
 
-/** `isNew`: the context id was made for this task, so the context is created without a read; a repeated join finds it there. */
+/**
+ * `isNew`: the context id was made for this task, so the context is created without reading it first; a repeated join finds that it exists.
+ */
 type ContextTask = { owner: Owner | undefined; contextId: string; taskId: string; isNew?: boolean };
 
 type ContextLog = Pick<Log, 'contexts' | 'facts'>;
@@ -18,7 +20,7 @@ export function contextKey(owner: Owner | undefined, contextId: string): string 
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }
 
-/** The id of a context that a server makes for a task. It names its first task, so that no entry of the bucket has to. */
+/** The id of a context that a server makes for a task. It names the context's first task, so that no entry in the bucket has to. */
 export function contextIdFor(taskId: string): string {
   const id = contextIdOf(taskId);
   if (id === undefined) throw new TypeError('a context is made for a task id of a server: UUID version 7');
@@ -32,7 +34,10 @@ export async function isContextInUse(log: ContextLog, owner: Owner | undefined, 
   return first !== undefined && (await isIn(log, owner, contextId, first));
 }
 
-/** Checks the task itself: an id of another caller's context must not reveal its tasks, and a client may make up an id of this form. */
+/**
+ * Checks the task itself, because the id of another caller's context must not reveal its tasks, and a client may make up an id of this
+ * form.
+ */
 async function isIn({ facts }: ContextLog, owner: Owner | undefined, contextId: string, taskId: string): Promise<boolean> {
   const aggregate = (await facts.last(taskId))?.record.aggregate;
   return aggregate !== undefined && aggregate.contextId === contextId && isSameOwner(aggregate.owner, owner);

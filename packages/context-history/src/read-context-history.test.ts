@@ -65,7 +65,7 @@ test('the history of a context has the requests and answers of its tasks, withou
   });
 });
 
-test('turns of the task itself follow those of earlier tasks, without the current turn [S0-4]', async () => {
+test('turns of earlier tasks come first, then the turns of the task itself, without the current one [S0-4]', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
   const task = await LoggedTask.begin(log, 't2', { text: 'deploy', earlierTasks: ['t1'] });
@@ -144,7 +144,7 @@ test('resume state returns to the answering turn after a request for input, and 
   assert.ok(!JSON.stringify(task.newest.record.facts.map(fact => 'event' in fact && fact.event)).includes('theirs'));
 });
 
-test('resume state of an ended call goes to the next call of the agent; that of a waiting call does not', async () => {
+test('the next call of an agent gets the resume state of an ended call, and not of a waiting call', async () => {
   const log = createMemoryLog();
   const task = await LoggedTask.begin(log, 't1', { text: 'a' });
   for (const [call, agent] of [
@@ -192,7 +192,7 @@ test('the bounds (tasks, messages and characters) hold at their edges; the newes
   );
 });
 
-test('a conversation of one question for each task is remembered up to the bound in messages, even if many sends failed', async () => {
+test('a conversation with one question per task is remembered up to the bound in messages, even if many sends failed', async () => {
   const log = createMemoryLog();
   const join = (taskId: string) => joinContext(log, { owner: undefined, contextId: 'c1', taskId });
   const turns = CONTEXT_HISTORY_LIMITS.messagesMax / 2;
@@ -288,7 +288,7 @@ test('tasks with large files end the history of a context, and are not read; the
     reads.push(taskId);
     return read(taskId, ...from);
   };
-  // The log of a service has its parts as getters, which a copy of its own members lacks.
+  // The parts of a service's log are getters, which a copy of the log's own members would lack.
   const served: MemoryLog = Object.create(log);
   for (const { newest } of [next, fork]) {
     for (const [bytesMax, tasks] of [
@@ -307,7 +307,7 @@ test('tasks with large files end the history of a context, and are not read; the
   }
 });
 
-test('a fork uses neither a task of another owner or role, nor state that an adapter stored for its next turn', async () => {
+test('a fork does not use tasks of another owner or role, or state that an adapter stored for its next turn', async () => {
   const log = createMemoryLog();
   const ann = { tenant: 't', subject: 'ann' };
   await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });

@@ -5,18 +5,18 @@ import { type ConversationKey, type TaskTurn, TaskTurns } from './task-turns.ts'
 
 /** Bounds of a context history. Newer messages take precedence. */
 export type ContextHistoryLimits = {
-  /** Earlier tasks that are read, with and without messages; each takes two requests to the log. */
+  /** Number of earlier tasks that are read, with and without messages. Each takes two requests to the log. */
   tasksMax: number;
   messagesMax: number;
   /** UTF-16 units of the message parts as JSON, files included. */
   charactersMax: number;
-  /** Bytes of records of earlier tasks, after which no older task is read. The newest of them is read whatever its size. */
+  /** Bytes of records of earlier tasks after which no older task is read. The newest earlier task is read whatever its size. */
   bytesMax: number;
 };
 
 /**
- * A context names at most `tasksMax` tasks. Text of `charactersMax` takes about 16 MiB of records, so `bytesMax` matters only to tasks with large files:
- * a first token would wait a second for each 40 MB of them.
+ * A context names at most `tasksMax` tasks. Text of `charactersMax` takes about 16 MiB of records, so `bytesMax` matters only for tasks
+ * with large files, for which a first token would wait a second for each 40 MB.
  */
 export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = {
   tasksMax: CONTEXT_TASKS_MAX,
@@ -25,15 +25,18 @@ export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = {
   bytesMax: 64 * 1024 * 1024,
 };
 
-/** Earlier tasks that are read at the same time. Few, because a task may have large files. */
+/** Number of earlier tasks that are read at the same time. It is small, because a task may have large files. */
 const READS_AT_ONCE = 4;
-/** Tasks on the way to the origin of a fork; what precedes a longer way is left out. A relay that reads for an agent checks each of them. */
+/**
+ * Maximum number of tasks on the way to the origin of a fork; if the way is longer, the earlier tasks are left out. A relay that reads for
+ * an agent checks each of them.
+ */
 export const FORK_PATH_MAX = 10;
 
 export type ContextHistory = {
   /** Oldest first. */
   messages: readonly Message[];
-  /** By agent: the state its adapter stored for the next turn. */
+  /** Keyed by agent: the state that its adapter stored for the next turn. */
   resumes: ReadonlyMap<string, unknown>;
 };
 
@@ -43,8 +46,8 @@ type Facts = Pick<Log, 'facts'>;
 type EarlierTasks = Facts & { budget: { bytesLeft: number } };
 
 /**
- * The messages of a context before turn `turn` of the task whose newest record is `newest`. A first turn without earlier tasks
- * reads nothing. Rejects with LogUnavailable.
+ * The messages of a context before turn `turn` of the task whose newest record is `newest`. For a first turn without earlier tasks nothing
+ * is read. Rejects with LogUnavailable.
  */
 export async function readContextHistory(
   log: Facts,
@@ -69,9 +72,9 @@ export async function readContextHistory(
 }
 
 /**
- * The turns of the tasks before `task`, newest task first; read as they are consumed, a few at a time. Listed tasks that retention removed, or that have
- * another owner, context or role, yield nothing. A fork is preceded by its origin instead of the tasks listed in its context. `by`: as in
- * FactLog.last.
+ * The turns of the tasks before `task`, newest task first. They are read as they are consumed, a few at a time. Listed tasks that retention
+ * has removed, or that have another owner, context or role, yield nothing. A fork is preceded by its origin instead of the tasks listed in
+ * its context. `by`: as in FactLog.last.
  */
 async function* earlierTasks(
   log: EarlierTasks,
@@ -98,8 +101,8 @@ async function* earlierTasks(
 }
 
 /**
- * The origin of a fork is in another context. State that its agents stored for their next turn belongs to its end, so the fork does not get
- * it.
+ * The origin of a fork is in another context. State that its agents stored for their next turn belongs to the end of the origin, so the
+ * fork does not get it.
  */
 async function* originOf(
   log: EarlierTasks,
@@ -119,7 +122,7 @@ async function* originOf(
   for await (const turns of earlierTasks(log, origin, key, [...by, fork.taskId])) yield withoutResumes(turns);
 }
 
-/** Whether the task may be read; counts its bytes. A task that retention has removed has none. */
+/** Whether the task may be read. Counts its bytes. A task that retention has removed has none. */
 function take({ budget }: EarlierTasks, newest: StoredFacts | undefined): boolean {
   if (budget.bytesLeft <= 0) return false;
   budget.bytesLeft -= newest?.record.aggregate.storedBytes ?? 0;
@@ -131,7 +134,7 @@ async function readEarlier(log: Facts, newest: StoredFacts | undefined, generati
   return turns?.isTruncated ? undefined : turns;
 }
 
-/** `generation`: reads up to and including the fact with this generation. The client did not know the message after it. */
+/** `generation`: reads up to and including the fact with this generation, because the client did not know the message after it. */
 async function readTurns(log: Facts, newest: StoredFacts, generation = Number.POSITIVE_INFINITY): Promise<TaskTurns> {
   const turns = new TaskTurns();
   for await (const { record } of readTask(log.facts, newest)) {

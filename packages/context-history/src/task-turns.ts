@@ -59,7 +59,7 @@ export class TaskTurns {
     }));
   }
 
-  /** True for the same owner, context and role: the server of one role hides the tasks of another, even from their owner. */
+  /** True if owner, context and role are the same. The server of one role hides the tasks of another role, even from their owner. */
   belongsWith({ owner, contextId, role }: ConversationKey): boolean {
     return isSameOwner(this.#owner, owner) && this.contextId === contextId && this.#role === role;
   }
@@ -69,7 +69,8 @@ export class TaskTurns {
   }
 
   /**
-   * Ends the turns where a fork continues: the last turn keeps the answer that it has here, like a turn that a later message superseded.
+   * Ends the turns at the point from which a fork continues. The last turn keeps the answer that it has at that point, like a turn that a
+   * later message superseded.
    */
   cut(): this {
     this.#isCut = true;

@@ -30,8 +30,8 @@ export const LONG_POLL_MS_MAX = 20_000;
 const START: Cursor = { generation: 0, seq: 0 };
 
 /**
- * How long a browser may keep a part that cannot change. Only without authentication: a cache keys on the URL, so the next user of the browser would
- * get the part, too.
+ * How long a browser may keep a part that cannot change. Only without authentication, because a cache keys on the URL, so the next user of
+ * the browser would also get the part.
  */
 const UNCHANGING = 'private, max-age=60, stale-while-revalidate=300';
 /** Makes a cache ask the server before each answer, with the credentials of its reader. */
@@ -103,7 +103,7 @@ async function readFrom(request: StreamRequest, after: Cursor, live: string | un
   const { http, reply } = request;
   const part = new PartReader(after, { waits: live === 'long-poll' });
   const isRead = await readAfter(request, after, part, live === undefined ? undefined : LONG_POLL_MS_MAX);
-  // A poll that a draining server ends continues at another one.
+  // A poll that a draining server ends continues at another server.
   if (!isRead && live === undefined) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
   if (part.isGone) throw new Gone(taskIdOf(http));
   setPosition(reply, part);

@@ -35,7 +35,7 @@ const live = {
 const cursor = {
   name: 'cursor',
   in: 'query',
-  description: 'The `Stream-Cursor` of the response before.',
+  description: 'The `Stream-Cursor` of the previous response.',
   schema: { type: 'string' },
 };
 
@@ -50,14 +50,14 @@ export const OPEN_API: Readonly<Record<string, Readonly<Record<string, JsonObjec
         '200': {
           description: 'The messages after the offset: stream responses of A2A 1.0; with `live=sse` as server-sent events.',
           headers: HEADERS,
-          // Events of a stream have no schema, as those of A2A.
+          // Events of a stream have no schema, as in A2A.
           content: {
             'application/json': { schema: { type: 'array', items: { type: 'object' } } },
             'text/event-stream': {},
           },
         },
         '204': { description: 'A long poll has ended without a new message.', headers: HEADERS },
-        '304': { description: 'The messages are those of `If-None-Match`.' },
+        '304': { description: 'The messages are still those that `If-None-Match` names.' },
         '410': error('Retention has removed events after the offset.'),
       },
     },

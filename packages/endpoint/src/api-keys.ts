@@ -2,9 +2,9 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { Owner } from '@hopline/events';
 import { isSubject, isTenant, NOT_VALID, SUBJECT_CHARS_MAX, TENANT_CHARS_MAX, type Verdict } from './caller.ts';
 
-/** Most keys in one file: each request is compared with all of them (a thousand take 0.05 ms). */
+/** Maximum number of keys in one file, because each request is compared with all of them (a thousand take 0.05 ms). */
 export const API_KEYS_MAX = 1_000;
-/** Fewest characters of a key: a shorter one could be guessed from its hash. */
+/** Minimum number of characters of a key, because a shorter one could be guessed from its hash. */
 export const API_KEY_CHARS_MIN = 16;
 export const API_KEY_CHARS_MAX = 512;
 

@@ -32,7 +32,7 @@ export type Authenticator = {
   authenticate(request: { headers: Headers; tenant: string | undefined }): Promise<Owner>;
   /** For the agent card; undefined while authentication is off. */
   readonly card: CardSecurity | undefined;
-  /** Fail while a changed file of credentials cannot be used: a key that was removed from it is still accepted. */
+  /** Checks that fail while a changed file of credentials cannot be used, because a key that was removed from it is still accepted. */
   readonly checks: readonly ReadyCheck[];
   close(): void;
 };

@@ -2,7 +2,7 @@ import type { InterruptedState, Message, Metadata, TerminalState } from '@hoplin
 import type { AgentPresentation } from './presentation.ts';
 import type { TraceCarrier } from './subjects.ts';
 
-/** Content of a call's work item, except the members that come from its task. */
+/** Content of a call's work item, except for the members that come from its task. */
 export type CallContent = {
   presentation: AgentPresentation;
   /** The client's message, or the supervisor's own request. */
@@ -29,7 +29,7 @@ export type CallEnd = {
   reason?: string;
   retryable?: boolean;
   /**
-   * State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to
+   * State that the adapter needs in its next turn (ids of the remote task or context). It is opaque to all other readers and never shown to
    * clients.
    */
   resume?: unknown;
@@ -38,7 +38,7 @@ export type CallEnd = {
 /** A call, or its fact, with the content that its work item needs. */
 export type WorkingCall = { call: string; agent: string } & CallContent;
 
-/** The call with its content; undefined if the supervisor that began the call queues its work itself. */
+/** The call with its content; undefined if the supervisor that began the call queues the work itself. */
 export function workingCall(call: { call: string; agent: string } & Partial<CallContent>): WorkingCall | undefined {
   return call.presentation === undefined || call.message === undefined ? undefined : (call as WorkingCall);
 }

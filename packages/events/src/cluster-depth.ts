@@ -6,7 +6,7 @@ import type { Metadata } from '@hopline/a2a';
  */
 export const CLUSTER_DEPTH_KEY = 'hopline.depth';
 
-/** Clusters that a request may pass. An agent whose URL leads back to its own cluster would otherwise call it endlessly. */
+/** Number of clusters that a request may pass. Otherwise an agent whose URL leads back to its own cluster would call itself endlessly. */
 export const CLUSTER_DEPTH_MAX = 8;
 
 /** The number of clusters that a request has passed, at most CLUSTER_DEPTH_MAX; 0 for a value of another form. */

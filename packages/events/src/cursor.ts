@@ -25,7 +25,7 @@ export const FORK_KEY = 'hopline.fork';
 /** A point of a task, which includes everything up to and including the event of `cursor`. */
 export type ForkPoint = { taskId: string; cursor: string };
 
-/** The point that metadata names; `'malformed'` for a value of another form, undefined if there is none. */
+/** The point that metadata names; `'malformed'` for a value of another form; undefined if there is none. */
 export function forkPointOf(metadata: Metadata | undefined): ForkPoint | 'malformed' | undefined {
   const value = metadata?.[FORK_KEY];
   if (value === undefined) return undefined;

@@ -12,16 +12,18 @@ import {
 import type { AgentInput, AgentRecord, ClientInput, InputRecord, RelayInput } from './inputs.ts';
 import { isRole } from './subjects.ts';
 
-/** Levels of nesting of one input in JSON. Deeper ones could exhaust the stack of code that walks or encodes them. */
+/** Maximum levels of nesting of one input in JSON. Deeper ones could exhaust the stack of code that walks or encodes them. */
 export const INPUT_DEPTH_MAX = JSON_DEPTH_MAX;
 
-/** Why a stored payload is not an input record. `wrong writer`: its subject permits another service than the one it claims. */
+/**
+ * Why a stored payload is not an input record. `wrong writer`: its subject is that of another service than the one that the record claims.
+ */
 export type RecordFault = 'not a record' | 'unknown version' | 'too deep' | 'wrong writer';
 
 /**
- * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append: no payload
- * stops a reader. An input whose kind only a later version knows becomes one of kind `unknown`, and one of a producer that cannot be read
- * becomes `malformed`; unknown members stay.
+ * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append, and no
+ * payload may stop a reader. An input of a kind that only a later version knows becomes an input of kind `unknown`, and a producer's input
+ * that cannot be read becomes `malformed`. Unknown members are kept.
  */
 export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   if (!isObject(value)) return 'not a record';
@@ -38,7 +40,7 @@ export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   return isHeld ? ({ ...value, inputs: inputs.map(decodeAgentInput) } as AgentRecord) : 'not a record';
 }
 
-/** Whether readers treat a producer's input, once it is parsed as JSON, as one that they cannot read. */
+/** Whether readers treat a producer's input as unreadable, once it is parsed as JSON. */
 export function isMalformedInput(input: unknown): boolean {
   return decodeAgentInput(input).kind === 'malformed';
 }
@@ -47,7 +49,7 @@ function decodeAgentInput(input: unknown): JsonObject {
   return (isTooDeep(input) ? undefined : decodeKind(input, AGENT_INPUTS)) ?? { kind: 'malformed' };
 }
 
-/** Text, the content of most records, needs no check: once its members are checked, it is known to be flat. */
+/** Text, the content of most records, needs no further check: once its members are checked, it is known to be flat. */
 const isTooDeep = (input: unknown) => !(isObject(input) && input.kind === 'text') && isDeeperThan(input, INPUT_DEPTH_MAX);
 
 type Members = { readonly [name: string]: (value: unknown) => boolean };
@@ -90,7 +92,7 @@ const isPart = objectOf({
   metadata: optional(isObject),
 });
 /**
- * Bounded, because an id that a client chose is in every record of its task. Counted in code points, like the JSON Schema that checks the
+ * Bounded, because an id chosen by a client is in every record of its task. Counted in code points, like the JSON Schema that checks the
  * client's request.
  */
 const isId = (value: unknown) => isText(value) && value.length <= 2 * ID_CHARS_MAX && [...value].length <= ID_CHARS_MAX;

@@ -35,9 +35,9 @@ export type ChunkProvenance = {
    * surrogate pair was kept whole.
    */
   splitOffset?: number;
-  /** Why the chunk left the coalescer: `FlushReason` of packages/coalesce. */
+  /** Why the coalescer sent the chunk: `FlushReason` of packages/coalesce. */
   reason: string;
-  /** Milliseconds that its producer and the relay held the oldest token of the chunk. */
+  /** Milliseconds for which its producer and the relay held the oldest token of the chunk. */
   heldMs: number;
   /** Milliseconds for which the chunk then waited for the previous append; absent from chunks of an earlier version. */
   waitMs?: number;
@@ -55,11 +55,12 @@ type FactBase = {
 };
 
 type Visible = FactBase & {
-  /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. The only exception is `lostAfter`. */
+  /** 1..n per task, contiguous, +1 per event, as for `generation` in A2A's draft 1.1. The only exception is `lostAfter`. */
   generation: number;
   /**
-   * Present on the first event of a task after the log has lost records, or may have: the generation of the previous event. The generation of
-   * such an event is the time in epoch milliseconds, so that no client mistakes it for an event that it has received.
+   * Present on the first event of a task after the log has lost records or may have lost some: the generation of the previous event. The
+   * generation of the event itself is the time in epoch milliseconds, so that no client mistakes it for an event that it has already
+   * received.
    */
   lostAfter?: number;
 };
@@ -77,7 +78,7 @@ export type TaskCreated = Visible & {
   earlierTasks?: string[];
 };
 
-/** A later message of the client was accepted. It is the newest of the history and begins turn `turn` (2, 3, …). */
+/** A later message of the client was accepted. It is the newest message of the history and begins turn `turn` (2, 3, …). */
 export type MessageReceived = FactBase & { kind: 'message.received'; message: Message; turn: number; request?: Metadata };
 
 export type StatusChanged = Visible & {
@@ -85,18 +86,20 @@ export type StatusChanged = Visible & {
   event: { statusUpdate: TaskStatusUpdateEvent };
   /** True if the agent created no task: the message of this status is its whole answer and the result of a blocking send. */
   direct?: true;
-  /** The call whose agent reported the status; absent when the root producer did. */
+  /** The call whose agent reported the status; absent if the root producer did. */
   call?: string;
   /** Like `CallEnd.resume`, but for the agent of `call` or for the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the history with this status. */
   history?: Message[];
-  /** Set when credentials are requested again while the task still waits for them: when the wait began, in epoch milliseconds. */
+  /**
+   * Set when credentials are requested again while the task still waits for them: the time at which the wait began, in epoch milliseconds.
+   */
   waitingSince?: number;
   source?: InputSource;
 };
 
-/** A lane was opened, or opened again by a later attempt or a snapshot. Its next chunk has `append:false`. */
+/** A lane was opened, or was opened again by a later attempt or a snapshot. Its next chunk has `append:false`. */
 export type LaneOpened = FactBase & {
   kind: 'lane.opened';
   lane: string;
@@ -119,12 +122,12 @@ export type ArtifactUpdated = Visible & {
   source?: InputSource;
 };
 
-/** If the fact has the content of its input, the relay that stored it queues the work item of the call. */
+/** If the fact has the content of its input, the relay that stored it queues the call's work item. */
 export type CallStarted = FactBase & {
   kind: 'call.started';
   call: string;
   agent: string;
-  /** As in `CallInput`. */
+  /** See `CallInput`. */
   statusPasses?: true;
 } & Partial<CallContent>;
 
@@ -196,7 +199,7 @@ export type LaneState = {
   splitOffset?: number;
 };
 
-/** `authRequest`: the request for credentials that the agent of the call waits for. */
+/** `authRequest`: the request for credentials for which the agent of the call waits. */
 export type CallState = {
   agent: string;
   state?: TerminalState | InterruptedState;
@@ -204,7 +207,10 @@ export type CallState = {
   authRequest?: CallAuthRequest;
 };
 
-/** The message and the `resume` of the request; neither if they have more than CALL_AUTH_UNITS_MAX UTF-16 units of JSON (packages/task). */
+/**
+ * The message and the `resume` of the request. Both are absent if they have more than CALL_AUTH_UNITS_MAX UTF-16 units of JSON
+ * (packages/task).
+ */
 export type CallAuthRequest = { message?: Message; resume?: unknown };
 
 /**
@@ -215,14 +221,14 @@ export type PendingRequest = { n: number; at: number };
 
 /** State folded from a producer's newest attempt. */
 export type ProducerState = {
-  /** Work item of the first run that wrote. Inputs of other items are rejected. Absent if a version without items wrote it. */
+  /** Work item of the first run that wrote. Inputs of other items are rejected. Absent if it was written by a version without items. */
   item?: number;
   attempt: number;
   /** Ordinal up to which all of its inputs are folded. Inputs other than text advance it. */
   n: number;
   /**
-   * Last ordinal in the raw records up to `foldedSeq`. If the next record that a new owner reads begins more than one above it, inputs were
-   * lost. Valid only while `lastNSeq` equals `foldedSeq`. Absent: unknown.
+   * Last ordinal in the raw records up to `foldedSeq`. If the next record that a new owner reads begins with a number more than one above
+   * it, inputs were lost. Valid only while `lastNSeq` equals `foldedSeq`. Absent: unknown.
    */
   lastN?: number;
 };
@@ -243,9 +249,9 @@ export type TaskAggregate = {
   owner?: Owner;
   /** True if `task.created` names earlier tasks of the context. */
   hasHistory?: true;
-  /** The newest request for input; it waits while the state is input-required. */
+  /** The newest request for input. It is waiting while the state is input-required. */
   inputRequest?: PendingRequest;
-  /** The newest request for credentials; it waits while the state is auth-required. */
+  /** The newest request for credentials. It is waiting while the state is auth-required. */
   authRequest?: PendingRequest;
   /** True if the newest status is a queue notice. Another status without a message replaces it, even in the same state. */
   queued?: true;
@@ -261,35 +267,32 @@ export type TaskAggregate = {
   /** Every raw record of the task up to and including this raw sequence is folded in or rejected for good. */
   foldedSeq: number;
   /**
-   * The `foldedSeq` to which `lastN` of the producers belongs. If the two differ, a version that does not know `lastN` has written in the
-   * meantime.
+   * The `foldedSeq` to which `lastN` of the producers belongs. If it differs from `foldedSeq`, a version that does not know `lastN` has
+   * written in the meantime.
    */
   lastNSeq?: number;
   /** Bytes of the task's records before this one, without copies. If absent, bytes are counted from this record on. */
   storedBytes?: number;
 };
 
-/** Looks up a member by name. A plain access would find `constructor` in every object, and producers may choose such names. */
+/** Looks up a member by name. A plain access would find `constructor` in every object, and producers may choose names like that. */
 export function entryOf<T>(entries: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(entries, name) ? entries[name] : undefined;
 }
 
-/**
- * One message on the log subject: the facts of one or more decisions, stored together or not at all, and the aggregate after
- * them.
- */
+/** One message on the log subject: the facts of one or more decisions, which are stored atomically, and the aggregate after them. */
 export type FactRecord = {
   v: 1;
   facts: Fact[];
   aggregate: TaskAggregate;
   /**
-   * Log sequence of the record with which the task begins: its first record, or the first part of its newest copy. 0 in the first
-   * record itself. A reader that starts there takes 12 ms instead of 150 ms in a million messages.
+   * Log sequence of the record with which the task begins: its first record, or the first part of its newest copy. 0 in the first record
+   * itself. Starting there, a read takes 12 ms instead of 150 ms in a log of a million messages.
    */
   startSeq: number;
   /** When the record at `startSeq` was stored, epoch milliseconds. */
   startStoredAt: number;
-  /** Facts of earlier records, stored again before retention removes them; `facts` is empty then. */
+  /** Facts of earlier records, stored again before retention removes them. `facts` is then empty. */
   copied?: CopiedFacts;
   /**
    * Present in the first record that a relay stores of an open task that began under another owner of the shard. Used only for
@@ -299,14 +302,14 @@ export type FactRecord = {
 };
 
 /**
- * When a relay took over the shard, epoch milliseconds, and why: the shard had no owner (`fresh`), its owner released it, its owner died
+ * When a relay took over the shard, in epoch milliseconds, and why: the shard had no owner (`fresh`), its owner released it, its owner died
  * (`lost`), or it failed in the same process (`restarted`).
  */
 export type Takeover = { at: number; cause: 'fresh' | 'released' | 'lost' | 'restarted' };
 
 /**
- * One part (1, 2, …) of all the task's facts so far, unchanged, for readers that begin here. Readers that already have these facts skip the
- * part.
+ * One part (1, 2, …) of all the task's facts so far, unchanged, for readers that begin here. Other readers already have these facts and
+ * skip the part.
  */
 export type CopiedFacts = { part: number; last: boolean; facts: Fact[] };
 
@@ -321,8 +324,9 @@ export function foldedOrdinal(
 }
 
 /**
- * Whether relays have folded inputs of this attempt. To a run that begins, they show another run of the same attempt: a nats-server that was killed may
- * forget a delivery and give the next one the same count. The ids of appends show that only within the duplicate window.
+ * Whether relays have folded inputs of this attempt. If so, a run that begins knows that there was another run of the same attempt: a
+ * nats-server that was killed may forget a delivery and give the next one the same count. The ids of appends reveal that only within the
+ * duplicate window.
  */
 export function hasWritten(aggregate: TaskAggregate, producer: Pick<Producer, 'id' | 'item' | 'attempt'>): boolean {
   return foldedOrdinal(aggregate, producer) > 0;

@@ -32,7 +32,7 @@ const CASES: [what: string, record: InputRecord, writers: Writer[]][] = [
   ['output of an agent with the name of a service', output('agent', 'supervisor'), []],
 ];
 
-test('a record may be appended only by the services that may claim it', () => {
+test('a record may be appended only by a service that it may name as its writer', () => {
   const writers: Writer[] = ['client', 'relay', 'supervisor', 'agent.guide', 'agent.files'];
   for (const [what, record, permitted] of CASES)
     assert.deepEqual(

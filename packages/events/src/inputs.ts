@@ -31,9 +31,11 @@ export type MessageInput = {
   owner?: Owner;
   /** Earlier tasks of the same owner in this context, oldest first. Only read when the task is created. */
   earlierTasks?: string[];
-  /** True if the task existed when the message was accepted. If the task has no facts, the message is rejected and does not create it. */
+  /**
+   * True if the task existed when the message was accepted. If the task then has no facts, the message is rejected instead of creating it.
+   */
   continues?: true;
-  /** The task's generation at which the message is accepted; at any other it is rejected. Not read when the task is created. */
+  /** The message is accepted only if the task is at this generation. Not read when the task is created. */
   ifGeneration?: number;
   /**
    * The turn whose question the message answers; it is rejected unless the task waits for input in this turn. Unlike a generation, a turn is the same
@@ -49,14 +51,17 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 /** An input of a kind that this version does not know. It is rejected but takes its ordinal. */
 export type UnknownInput = { kind: 'unknown' };
 
-/** An input of a producer that cannot be read: a member has a wrong type, or it nests too deep. It takes one ordinal and fails its task. */
+/**
+ * A producer's input that cannot be read, because a member has a wrong type or it nests too deeply. It takes one ordinal and makes its task
+ * fail.
+ */
 type MalformedInput = { kind: 'malformed' };
 
 export type ClientInput = MessageInput | CancelInput | UnknownInput;
 
 /**
- * The task has waited too long for an answer (`timeout`) or for credentials (`auth-timeout`). The relay appends it to the inputs,
- * because their order decides: an answer that was stored earlier wins, even if no relay has folded it yet.
+ * The task has waited too long for an answer (`timeout`) or for credentials (`auth-timeout`). The relay appends it to the inputs, because
+ * their order decides. An answer that was stored earlier wins, even if no relay has folded it yet.
  */
 export type TimeoutInput = {
   kind: 'timeout' | 'auth-timeout';
@@ -65,26 +70,26 @@ export type TimeoutInput = {
 };
 
 /**
- * The first facts of an open task are about to expire: the relay has to store them again. `startStoredAt` names the start that
- * expires (`FactRecord.startStoredAt`); once that start was copied forward there is nothing to do.
+ * The first facts of an open task are about to expire, so the relay has to store them again. `startStoredAt` names the start that expires
+ * (`FactRecord.startStoredAt`). If that start was already copied forward, there is nothing to do.
  */
 export type CopyForwardInput = {
   kind: 'copy-forward';
   startStoredAt: number;
-  /** Epoch milliseconds. A task in progress whose newest fact is older than this has no worker. Absent: `startStoredAt` counts instead. */
+  /** Epoch milliseconds. A task in progress whose newest fact is older than this has no worker. Absent: `startStoredAt` is used instead. */
   idleSince?: number;
 };
 
 /**
- * No worker of the turn has a work item any longer, and all inputs of the turn precede this one. If the turn still runs when this input is
- * folded, the input that ended it was removed before a relay read it.
+ * No worker of the turn has a work item any longer, and all inputs of the turn precede this one. So if the turn is still open when this
+ * input is folded, the input that ended it was removed before a relay read it.
  */
 export type WorkGoneInput = {
   kind: 'work-gone';
   turn: number;
   /** The call whose agent has no item; absent: the root producer. */
   call?: string;
-  /** `item`: no input was removed, but the queue has lost the item of a turn that has begun. Absent: inputs may have been removed. */
+  /** `item`: no input was removed, but the queue has lost the work item of a turn that has begun. Absent: inputs may have been removed. */
   lost?: 'item';
 };
 
@@ -106,8 +111,8 @@ export type InputSource = {
 };
 
 /**
- * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane
- * writes to it. Opening it again (a new attempt, or a snapshot that replaces) makes the next chunk replace what was streamed
+ * Opens a lane: a run of text that becomes one artifact. Lane names are unique in a task; only the producer that opened a lane writes to
+ * it. If it is opened again (by a new attempt, or by a snapshot that replaces it), the next chunk replaces what was streamed
  * (`append:false`, C-5).
  */
 export type OpenInput = { kind: 'open'; lane: string; artifact: LaneArtifact; source?: InputSource };
@@ -123,12 +128,12 @@ export type TextInput = {
   ids?: string[];
 };
 
-/** Closes a lane: exactly one chunk of its artifact, the last, has `lastChunk:true`. */
+/** Closes a lane. Exactly one chunk of its artifact, the last one, has `lastChunk:true`. */
 export type CloseInput = { kind: 'close'; lane: string };
 
 /**
- * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. The relay never holds it, and
- * flushes the held text of the task first. `append:false` on an open lane replaces its content; `last:true` closes the lane.
+ * A whole artifact in one event (a notice, a file, data), or non-text parts for an open lane. The relay never holds it, and flushes the
+ * held text of the task before it. `append:false` on an open lane replaces its content; `last:true` closes the lane.
  */
 export type ArtifactInput = {
   kind: 'artifact';
@@ -150,21 +155,22 @@ export type StatusInput = {
   metadata?: Metadata;
   /** Like `CallEnd.resume`, but for the agent that was addressed directly. */
   resume?: unknown;
-  /** Messages of the agent that join the task's history, each id once. */
+  /** Messages of the agent that are added to the task's history, each id once. */
   history?: Message[];
   source?: InputSource;
 };
 
 /**
- * The agent's work item waits for a free slot. From the root producer, in a profile whose progress is a status: a status with the message,
- * which leaves the state as it is. Without a message the wait is over: a status without a message replaces it.
+ * The agent's work item waits for a free slot. If it comes from the root producer, in a profile whose progress is a status, it becomes a
+ * status with the message, which leaves the state as it is. An input without a message means that the wait is over: a status without a
+ * message replaces the earlier one.
  */
 export type QueuedInput = { kind: 'queued'; message?: Message };
 
 /**
  * The supervisor delegates a part of the task to an agent. The input holds everything that the agent's work item needs, and the relay that
- * stores the call queues that item. Without `presentation` and `message` the supervisor queues it itself: an earlier version wrote it, or
- * they are too large.
+ * stores the call queues that item. Without `presentation` and `message` the supervisor queues it itself, because an earlier version wrote
+ * the input, or because they are too large.
  */
 export type CallInput = {
   kind: 'call';
@@ -174,7 +180,7 @@ export type CallInput = {
   statusPasses?: true;
 } & Partial<CallContent>;
 
-/** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
+/** A call has ended or waits for input. Written by the producer of that call, or by the root producer if it abandons the agent. */
 export type EndedInput = { kind: 'ended'; call: string } & CallEnd;
 
 /**
@@ -185,22 +191,22 @@ export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 /**
  * The attempt has begun a run on a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
- * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, except that the
- * audit of the task names the `taskId` of a remote agent to its owner; never shown to clients otherwise.
+ * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. It is opaque to all other readers and not
+ * shown to clients, except that the audit of the task shows its owner the `taskId` of a remote agent.
  */
 export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
 
 /**
- * How a step of an agent's own code ended: with a JSON value, absent for undefined, or with what it threw. `data`: the further members of
- * an error of a model.
+ * How a step of an agent's own code ended: with a JSON value (absent for undefined), or with what it threw. `data`: the other members of a
+ * model's error.
  */
 export type StepOutcome = { value?: unknown; error?: { name: string; message: string; data?: unknown } };
 
 /**
  * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has reached the
- * step, and may run it; after `stored` or `reused` of the same attempt, the outcome no longer counts. `stored`: it ended so. `reused`: the
- * attempt takes the outcome that attempt `of` has stored. The next attempt reads these, and audits read them without the outcome; never
- * shown to clients.
+ * step and may run it; if it follows `stored` or `reused` of the same attempt, that outcome no longer counts. `stored`: the step ended with
+ * this outcome. `reused`: the attempt uses the outcome that attempt `of` has stored. The next attempt reads these inputs, and audits read
+ * them without the outcome. They are never shown to clients.
  */
 export type AgentStepInput = {
   kind: 'agent-step';
@@ -231,8 +237,8 @@ export type AgentInput =
 export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
 
 /**
- * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt; inputs of an earlier turn or attempt, and
- * ordinals that were seen before, are rejected.
+ * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt. Inputs of an earlier turn or attempt, and ordinals
+ * that were seen before, are rejected.
  */
 export type Producer = {
   /** `supervisor`, or the call id. Unique in the task. */
@@ -242,8 +248,8 @@ export type Producer = {
   /** The turn it works on (`Work.turn`). A later message of the client supersedes it. */
   turn: number;
   /**
-   * Stream sequence of the work item it runs for. One call may have two stored items: only the inputs of the one that writes first are
-   * folded. Absent if the input was written outside a work item, or by a version without this member.
+   * Stream sequence of the work item for which it runs. One call may have two stored items; only the inputs of the one that writes first
+   * are folded. Absent if the input was written outside a work item, or by a version without this member.
    */
   item?: number;
   /** Delivery count of the work item, 1-based: a redelivered item is a new attempt. */
@@ -260,7 +266,7 @@ export function isSameItem(one: OfItem, other: OfItem): boolean {
 /** One message on the raw subject, appended on behalf of a client. */
 export type ClientRecord = { v: 1; at: number; from: 'client'; input: ClientInput };
 
-/** When and why a worker took its work item: epoch milliseconds. Used only for measurements. */
+/** When and why a worker took its work item, in epoch milliseconds. Used only for measurements. */
 export type TakenWork = {
   /** `Work.queuedAt`; absent when unknown. */
   queuedAt?: number;
@@ -269,12 +275,12 @@ export type TakenWork = {
   cause?: 'requeue' | 'redelivery';
 };
 
-/** A tool call of an agent that has ended: its name, beginning (epoch milliseconds) and duration. Used only for measurements. */
+/** A completed tool call of an agent: its name, beginning (epoch milliseconds) and duration. Used only for measurements. */
 export type ToolTiming = { name: string; at: number; ms: number };
 
 /**
- * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The
- * currency is that of the price file. Used only for measurements.
+ * A completed request to a model: its beginning (epoch milliseconds) and duration, and its tokens and cost if they are known. The currency
+ * is that of the price file. Used only for measurements.
  */
 export type ModelTiming = TokenUsage & { model: string; at: number; ms: number; cost?: number };
 
@@ -288,8 +294,8 @@ export type AgentRecord = {
   n: number;
   inputs: AgentInput[];
   /**
-   * In a record with text whose writer holds text by the rule of the coalescer: the milliseconds for which it held the oldest token. The relay does
-   * not hold the text again. Absent: the relay holds it.
+   * Milliseconds for which the writer held the oldest token, if the record has text and its writer holds text by the rule of the coalescer.
+   * The relay then does not hold the text again. Absent: the relay holds it.
    */
   heldMs?: number;
   /** Present in the first record of an attempt. */
@@ -312,8 +318,8 @@ export function writerOf({ from }: InputRecord): Writer {
 }
 
 /**
- * Whether the writer named in the subject may append the record. NATS limits who publishes on a subject, and this limits what a record
- * there may claim: the server of an agent begins only tasks of that agent, and no service writes for another producer.
+ * Whether the writer named in the subject may append the record. NATS limits who may publish on a subject, and this function limits what a
+ * record on it may claim: the server of an agent may begin only tasks of that agent, and no service may write for another producer.
  */
 export function mayAppend(writer: Writer, record: InputRecord): boolean {
   if (record.from !== 'client' || writer === 'client') return writer === writerOf(record);

@@ -16,14 +16,14 @@ function idAt(timeMs: number, n = 0): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7abc-8def-${n.toString(16).padStart(12, '0')}`;
 }
 
-test('the time of a task id is that of a UUID of version 7, and other ids have none', () => {
+test('the time of a task id is read from a UUID of version 7; other ids have no time', () => {
   assert.equal(timeOfTaskId(idAt(BEGINS)), BEGINS);
   assert.equal(timeOfTaskId(idAt(BEGINS).toUpperCase()), BEGINS);
   for (const id of ['task', '7', idAt(BEGINS).replace('-7', '-4'), `${idAt(BEGINS)}0`, idAt(BEGINS).replaceAll('-', '7')])
     assert.equal(timeOfTaskId(id), undefined, id);
 });
 
-test('a task is in the layout that was valid at the time in its id, and in the first one without a time', () => {
+test('a task is in the layout that was valid at the time in its id, and without a time in the first layout', () => {
   const rangeOf = (ids: string[]) => {
     const shards = ids.map(id => LAYOUTS.shardOf(id));
     return [Math.min(...shards) >= 0, Math.min(...shards), Math.max(...shards)].slice(1);
@@ -43,7 +43,7 @@ test('a task of the first layout has the shard that it has in a log with one lay
   }
 });
 
-test('the groups of a layout are numbered after those of the earlier layouts', () => {
+test('the numbers of a layout’s groups follow the groups of earlier layouts', () => {
   assert.deepEqual([LAYOUTS.shards, LAYOUTS.groups], [280, 8]);
   assert.deepEqual(
     [0, 15, 16, 17, 20, 271, 272, 274, 279].map(shard => LAYOUTS.groupOf(shard)),

@@ -1,10 +1,10 @@
 import { fnv1a32, GROUPS_MAX, SHARDS_MAX } from './subjects.ts';
 
-/** Most layouts that a log may ever have. The shards and streams of earlier layouts stay, so this also bounds the idle ones. */
+/** Maximum number of layouts of a log. The shards and streams of earlier layouts stay, so this also bounds the number of idle ones. */
 export const LAYOUTS_MAX = 8;
 /** Stream groups of all layouts together. */
 export const GROUPS_TOTAL_MAX = 64;
-/** Shards of all layouts together: the shards from 256 have three digits in subjects. */
+/** Maximum number of shards of all layouts together. Shards from 256 on have three digits in subjects. */
 export const SHARDS_TOTAL_MAX = 1_024;
 
 /** `begins`: epoch milliseconds; 0 for the first layout. */
@@ -24,8 +24,8 @@ export function timeOfTaskId(taskId: string): number | undefined {
 }
 
 /**
- * The numbers of shards and stream groups of a log over time. A task stays in the layout that was valid at the time in its id, or in the first one if
- * its id has no time. The shards and groups of a layout are numbered after those of earlier layouts. PROTOCOL.md section 2.5.
+ * The numbers of shards and stream groups of a log over time. A task stays in the layout that was valid at the time in its id or, if its id
+ * has no time, in the first one. The shards and groups of a layout have numbers above those of earlier layouts. PROTOCOL.md section 2.5.
  */
 export class Layouts {
   /** In the order in which they begin. */

@@ -1,6 +1,6 @@
 /**
  * The caller of a request, and the owner of the task that the request creates: tenant and subject, as authentication determines them.
- * Without authentication the subject is absent, and a tenant is only a name that the request gave.
+ * Without authentication the subject is absent, and a tenant is just a name in the request.
  */
 export type Owner = { tenant?: string; subject?: string };
 

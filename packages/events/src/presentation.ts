@@ -2,9 +2,9 @@ import type { Metadata } from '@hopline/a2a';
 
 /** The artifact that a lane becomes. Clients expect these members on every chunk (S0-8). */
 export type LaneArtifact = {
-  /** Set if the profile determines the id; otherwise the id is derived from the lane. Never the agent's own id. */
+  /** Set if the profile determines the id; otherwise the id is derived from the lane. It is never the agent's own id. */
   id?: string;
-  /** The artifact leaves the task when the task ends: followers of the stream see it, later reads of the task do not. */
+  /** The artifact is removed when the task ends: followers of the stream see it, but later reads of the task do not. */
   transitory?: true;
   /**
    * The first chunk never closes the artifact: clients know a stream by a first chunk that is not its last (S0-17). An answer of one chunk is
@@ -19,11 +19,11 @@ export type LaneArtifact = {
 
 /**
  * Meaning of an artifact for clients and for a supervisor above. The kind follows from the artifact's name or, if no built-in profile uses
- * that name, from `metadata.artifactKind`. Without either it is the agent's own artifact.
+ * that name, from `metadata.artifactKind`. Without either of these it is the agent's own artifact.
  */
 export type ArtifactKind = 'plan' | 'answer' | 'result' | 'call-start' | 'call-end' | 'progress';
 
-/** `{agent}` and `{tool}` stand for the names: unchanged in the description, in title case in the text. */
+/** `{agent}` and `{tool}` stand for the names, unchanged in the description and in title case in the text. */
 export type NoticeTemplate = { name: string; description: string; text: string };
 
 /** Notices of a call: at its start, and at its end, depending on its outcome. */
@@ -37,7 +37,7 @@ export type NoticeTemplates = {
   waiting?: NoticeTemplate;
   /** For an agent that rejected the message. Absent: `failed` is used. */
   rejected?: NoticeTemplate;
-  /** Notices are statuses with a message. Absent: each is an artifact. */
+  /** Notices are statuses with a message. Absent: each notice is an artifact. */
   as?: 'status';
 };
 
@@ -62,8 +62,8 @@ export type AgentPresentation = {
         nestedPlan?: string;
       }
     /**
-     * The agent's artifacts and messages pass unchanged; other text becomes `artifact`. `transitory`: it leaves the task, and a message
-     * with the text stays.
+     * The agent's artifacts and messages are passed on unchanged; other text becomes `artifact`. `transitory`: that artifact is removed at
+     * the end of the task, and a message with the text remains.
      */
     | { as: 'own' | 'transitory'; artifact: LaneArtifact };
   /**

@@ -2,12 +2,12 @@ import type { Message } from '@hopline/a2a';
 import type { Role } from './subjects.ts';
 import { titleCase } from './title-case.ts';
 
-/** Member of a message's metadata that marks a queue notice: the message of a status that shows how long the queue before a turn is. */
+/** Member of a message's metadata that marks a queue notice, the message of a status that shows how many requests are ahead of a turn. */
 const QUEUE_KEY = 'queue';
 
 /**
- * Content of a queue notice for programs. `ahead`: requests that wait before this one, estimated from the position of the item. `isAway`: no process
- * of the agent is registered.
+ * Content of a queue notice for programs. `ahead`: number of requests that wait before this one, estimated from the position of the item.
+ * `isAway`: no process of the agent is registered.
  */
 type QueuePlace = { role: Role; ahead: number; isAway?: true };
 
@@ -25,7 +25,7 @@ export function queueText({ role, ahead, isAway }: QueuePlace): string {
   return `⏳ Waiting for ${busy}: ${place}.\n`;
 }
 
-/** Whether a message only reports that a turn waits for a slot. It is neither text of an answer nor part of a history. */
+/** Whether a message only reports that a turn waits for a slot. Such a message is neither part of the answer nor of a history. */
 export function isQueueNotice(message: Pick<Message, 'metadata'> | undefined): boolean {
   const place = message?.metadata?.[QUEUE_KEY];
   return typeof place === 'object' && place !== null && 'ahead' in place;

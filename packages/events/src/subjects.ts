@@ -14,7 +14,7 @@ const WAKE_PREFIX = 'a2a.wake';
 const PRESENT_PREFIX = 'a2a.present';
 const WORKER_PREFIX = 'a2a.worker';
 
-/** Shards of a new log. Its first layout has them forever; logs that earlier versions made have 16. */
+/** Number of shards of a new log. Its first layout keeps them permanently; logs that earlier versions made have 16. */
 export const SHARDS_DEFAULT = 256;
 export const SHARDS_MAX = 256;
 /** Stream groups of a new log. */
@@ -28,7 +28,9 @@ const TASK_ID = /^[A-Za-z0-9_-]+$/;
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
-/** FNV-1a, 32 bit, over the UTF-8 bytes: the hash of the server's `partition(n)`, so that a server-side mapping would agree. */
+/**
+ * FNV-1a, 32 bit, over the UTF-8 bytes. It is the hash that the server uses for `partition(n)`, so that a server-side mapping would agree.
+ */
 export function fnv1a32(text: string): number {
   let hash = FNV_OFFSET;
   for (const byte of Buffer.from(text, 'utf8')) {
@@ -42,7 +44,7 @@ export function isTaskId(taskId: string): boolean {
   return taskId.length <= TASK_ID_CHARS_MAX && TASK_ID.test(taskId);
 }
 
-/** The layouts of a log (`Layouts`). A number of shards would not do: a task of a later layout is in another shard. */
+/** The layouts of a log (`Layouts`). A number of shards would not be enough, because a task of a later layout is in another shard. */
 type PlacesTasks = { shardOf(taskId: string): number };
 
 export function shardOf(taskId: string, layouts: PlacesTasks): number {
@@ -70,7 +72,7 @@ export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardT
 
 /**
  * Queues of a role for the work of tenants, in addition to its queue for work without an owner. A tenant's work waits in one of them, so
- * that it delays the work of few others.
+ * that it delays the work of only a few others.
  */
 export const TENANT_QUEUES = 8;
 
@@ -114,20 +116,20 @@ export const tenantQueueOfSubject = (subject: string): number => Number(subject.
 /** The work of one tenant of a role. */
 export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_PREFIX}.${role}.${queueOf(tenant)}.${tenant}.*`;
 
-/** Agents ask relays here to read the log for them. No stream stores it. */
+/** Subject on which agents ask relays to read the log for them. No stream stores it. */
 export const readSubject = (agent: string): string => `${READ_PREFIX}.${agent}`;
 /** The subject of requests to one relay. */
 export const readerSubject = (agent: string, reader: string): string => `${readSubject(agent)}.${reader}`;
 
-/** Processes of one agent wake each other up here. No stream stores it. */
+/** Subject on which the processes of an agent wake each other. No stream stores it. */
 export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;
 
-/** A process that holds shards subscribes here while it is connected. `member`: its key in the bucket of leases. */
+/** Subject to which a process that holds shards subscribes while it is connected. `member`: its key in the bucket of leases. */
 export const presenceSubject = (member: string): string => `${PRESENT_PREFIX}.${member}`;
 
-/** Workers of a role publish their ids here when they start. No stream stores it. */
+/** Subject on which workers of a role publish their ids when they start. No stream stores it. */
 export const workersSubject = (role: Role): string => `${WORKER_PREFIX}.${role}`;
-/** A worker answers here while its process runs and is connected. `worker`: the id of its entry in the bucket of requeues. */
+/** Subject on which a worker answers while its process runs and is connected. `worker`: the id of its entry in the bucket of requeues. */
 export const workerSubject = (role: Role, worker: string): string => `${workersSubject(role)}.${worker}`;
 /** Subject on which `worker` receives the answer of `other`, or the server's message that `other` is not connected. */
 export const workerAnswerSubject = (role: Role, worker: string, other: string): string =>

@@ -10,7 +10,7 @@ export type Work = {
   v: 1;
   taskId: string;
   contextId: string;
-  /** The turn this work belongs to. A worker that finds the task ended or at a later turn drops the item. */
+  /** The turn to which this work belongs. If a worker finds that the task has ended or is at a later turn, it drops the item. */
   turn: number;
   profile: ProfileName;
   /** Set when a supervisor delegates. Absent when the task was addressed to this role directly. */
@@ -27,7 +27,7 @@ export type Work = {
 };
 
 export type WorkCall = {
-  /** Call id: producer id of the agent's inputs, and the key that pairs the start of a call with its end. */
+  /** Call id. It is the producer id of the agent's inputs, and the key that pairs the start of a call with its end. */
   id: string;
   /** How the agent's work is presented to clients. */
   presentation: AgentPresentation;

@@ -53,7 +53,7 @@ test('the oldest sequence belongs to the oldest queued command, in whatever orde
     for (let rest = number, step = 0; step < length; step += 1, rest = Math.floor(rest / operations.length)) {
       const before = queue.length;
       operations[rest % operations.length]!(queue);
-      // The operations push the sequences 1, 2, 3, 1, 2, 3, except that a run may join the newest command instead.
+      // The operations push the sequences 1, 2, 3, 1, 2, 3, except for runs that join the newest command.
       if (queue.length > before) seqs.push(((rest % operations.length) % 3) + 1);
       else seqs.splice(0, before - queue.length);
       assert.equal(queue.oldestSeq, seqs.length === 0 ? undefined : Math.min(...seqs), `sequence ${number}, step ${step}`);
@@ -64,7 +64,7 @@ test('the oldest sequence belongs to the oldest queued command, in whatever orde
 const textsOf = (queue: AppendQueue) =>
   queue.take(Number.POSITIVE_INFINITY).map(({ command }) => (command.kind === 'run' ? command.text : command.kind));
 
-test('runs of one lane are merged up to the bound; those of another lane, attempt or turn, and closed ones, are not', () => {
+test('runs of one lane are merged up to the bound; closed runs, and runs of different lanes, attempts or turns, are not', () => {
   const merged = (unitsMax: number, ...runs: TextRun[]) => {
     const queue = new AppendQueue(() => 0, unitsMax);
     for (const one of runs) queue.pushRun(one);

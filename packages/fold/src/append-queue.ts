@@ -8,7 +8,7 @@ export type QueuedCommand = {
   readonly firstSeq: number;
   /** Milliseconds on the clock of holds at which its oldest part was queued. */
   queuedMs: number;
-  /** Set by inputs that are not text: everything of the producer up to ordinal `n` is folded with this command. */
+  /** Set by inputs other than text: everything of the producer up to ordinal `n` is folded with this command. */
   mark: { from: Producer; n: number } | undefined;
   /** UTF-16 units of its text, or of the JSON of another input, for the bounds. */
   size: number;
@@ -26,28 +26,31 @@ export interface CommandQueue {
 
   pushRun(run: TextRun): void;
 
-  /** Lets a queued run of the lane close it. False when none can: then the closing is a command of its own. */
+  /** Lets a queued run of the lane close it. Returns false if no run can; the closing is then a command of its own. */
   closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean;
 }
 
 /** UTF-16 units of text in one record: large enough that a burst is one append, and far below the log's record limit. */
 const RECORD_TEXT_UNITS_MAX = 128 * 1024;
 
-/** Reason of chunks that hold one token each (packages/coalesce). */
+/** Reason of chunks that contain one token each (packages/coalesce). */
 const PASS_THROUGH = 'each';
 
 /** Rough size of a fact without its content: names, ids, JSON. Used only for bounds. */
 const COMMAND_OVERHEAD_UNITS = 512;
 
 /**
- * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged: load makes
- * chunks larger by itself. In pass-through mode (event cost 0) they stay apart, because each token must be a separate frame (S1-27).
+ * Commands in the order in which they become facts. Runs of one lane that meet here while an append is in flight are merged, so that load
+ * by itself makes chunks larger. In pass-through mode (event cost 0) they stay apart, because each token must be a separate frame (S1-27).
  */
 export class AppendQueue implements CommandQueue {
   readonly #now: () => number;
   readonly #runUnitsMax: number;
   #commands: QueuedCommand[] = [];
-  /** The commands that are not followed by an older one, so that the first is the oldest of all. A command's `firstSeq` never changes. */
+  /**
+   * The commands that are not followed by an older one, so that the first of them is the oldest of all. A command's `firstSeq` never
+   * changes.
+   */
   #oldest: QueuedCommand[] = [];
   #size = 0;
 
@@ -101,8 +104,8 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Lets the newest queued run of a lane close it, which saves an empty chunk. Returns false if the newest command of another kind comes after every
-   * run of the lane.
+   * Lets the newest queued run of a lane close it, which saves an empty chunk. Returns false if a command of another kind follows every run
+   * of the lane.
    */
   closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean {
     for (let index = this.#commands.length - 1; index >= 0; index--) {
@@ -126,8 +129,8 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken by itself: a record stored
-   * together with other commands would mark it as folded before it was done, and the next owner would skip it.
+   * Takes commands from the head: at least one, and about `unitsMax` units at most. A copy-forward is taken by itself. Stored together with
+   * other commands, it would be marked as folded before it is done, and the next owner would skip it.
    */
   take(unitsMax = RECORD_TEXT_UNITS_MAX): QueuedCommand[] {
     let size = 0;
@@ -147,7 +150,7 @@ export class AppendQueue implements CommandQueue {
   }
 }
 
-/** Counts commands of every kind: two messages, or two data parts, that each take half a record do not fit into one record. */
+/** Counts commands of every kind, because two messages or data parts that each take half a record do not fit into one record. */
 function unitsOf(command: Command): number {
   if (command.kind === 'run') return command.text.length;
   return 'input' in command ? JSON.stringify(command.input).length : 0;

@@ -81,7 +81,7 @@ export class CoalescedText implements TextCutter {
   flushFor(from: Producer, input: Exclude<AgentInput, TextInput>, now: number): readonly TextRun[] {
     const chunks: Chunk[] = [];
     for (const { from: own, lane } of this.#pending.values()) {
-      // Flushes half a surrogate pair of an earlier attempt too: its other half never comes from the next attempt.
+      // Also flushes half a surrogate pair of an earlier attempt, because its other half never comes from the next attempt.
       if (isEarlierAttempt(own, from)) chunks.push(...close(this.#coalescer, attemptLaneKey(own, lane), now));
     }
     if (input.kind === 'close') chunks.push(...close(this.#coalescer, attemptLaneKey(from, input.lane), now));
@@ -99,8 +99,8 @@ export class CoalescedText implements TextCutter {
   }
 
   /**
-   * A task that is over holds no text: the other half of a surrogate pair may never come, and held text holds back the shard's
-   * checkpoint.
+   * No text is held for a task that is over, because the other half of a surrogate pair may never come, and held text holds back the
+   * shard's checkpoint.
    */
   releaseDue(now: number, isOver: boolean): readonly TextRun[] {
     return this.#runsOf(isOver ? closeAll(this.#coalescer, now) : tick(this.#coalescer, now));
@@ -143,7 +143,7 @@ function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens):
   };
 }
 
-/** Tokens of one input record that the coalescer holds, some or all of them. */
+/** The tokens of one input record, or some of them, that the coalescer holds. */
 type PendingRecord = {
   seq: number;
   n: number;
@@ -168,8 +168,8 @@ type TakenTokens = {
 };
 
 /**
- * Provenance of the tokens held for one lane of one producer's attempt, so that tokens of a producer that does not own the lane stay
- * separate. The coalescer only counts tokens. One entry per record, not per token.
+ * Provenance of the tokens held for one lane of one producer's attempt. It is kept by producer, so that tokens of a producer that does not
+ * own the lane stay separate. The coalescer only counts tokens. One entry per record, not per token.
  */
 class PendingTokens {
   readonly from: Producer;
@@ -191,8 +191,9 @@ class PendingTokens {
   }
 
   /**
-   * Takes the oldest `count` tokens, which end in one chunk. `count` is 0 if the chunk is a piece of one token. `isSplit`: the chunk has the beginning of
-   * the next token, too. Then `n` is the ordinal before that token, which may be that of an input between the two that is not text.
+   * Takes the oldest `count` tokens, which end in one chunk. `count` is 0 if the chunk is a piece of one token. `isSplit`: the chunk also
+   * has the beginning of the next token. `n` is then the ordinal before that token, which may belong to a non-text input between the two
+   * tokens.
    */
   take(count: number, isSplit: boolean): TakenTokens {
     const first = this.#runs[0]!;

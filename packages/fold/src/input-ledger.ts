@@ -2,8 +2,9 @@ import { type AgentInput, type ClientInput, type InputKind, ordinalsOf, type Rel
 import type { Command, RejectionReason } from '@hopline/task';
 
 /**
- * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its pipeline stops
- * before the decision. `received` minus all others is the number of inputs that a relay holds now, which is 0 at rest (S2-32).
+ * Every input is `received` once and settled once: accepted or rejected by the decider, dropped as a duplicate, or abandoned when its
+ * pipeline stops before the decision. `received` minus all others is the number of inputs that a relay holds now, which is 0 at rest
+ * (S2-32).
  */
 export type InputOutcome = 'received' | 'accepted' | 'rejected' | 'duplicate' | 'abandoned';
 

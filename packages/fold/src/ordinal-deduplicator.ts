@@ -10,9 +10,9 @@ import {
 import { isKnownProducer } from '@hopline/task';
 
 /**
- * The known ordinals of a producer's run. Up to `lastSeenOrdinal` nothing is new, and up to `n` only text can be. The previous owner may
- * have held such text when it died: half of a surrogate pair waits for its other half even after a later notice is stored. The lanes of the
- * aggregate show how much of it is folded.
+ * The known ordinals of a producer's run. Up to `lastSeenOrdinal` nothing is new, and up to `n` only text can be new, because the previous
+ * owner may have held text when it died: half of a surrogate pair waits for its other half even after a later notice is stored. The lanes
+ * of the aggregate show how much of that text is folded.
  */
 type SeenOrdinals = {
   /** Last ordinal that was accepted, by this relay or a previous owner. */
@@ -31,12 +31,12 @@ type SeenRun = SeenOrdinals & Attempt & { nextN: number | undefined };
 type AcceptedRecord = { seq: number; id: string; run: Attempt; lastN: number };
 
 const NOTHING: SeenOrdinals = { n: 0, lastSeenOrdinal: 0 };
-/** Most accepted records that are kept separately until an append covers them. Beyond this number they are merged. */
+/** Maximum number of accepted records that are kept separately until an append covers them. Beyond this number they are merged. */
 const UNMERGED_MAX = 1_024;
 
 /**
  * Decides by ordinal, never by text, which inputs of a producer are new: a record may be read again after a takeover, or stored twice after
- * the duplicate window. It is ahead of the log by the text that the coalescer holds; after a load it starts from the aggregate.
+ * the duplicate window. It is ahead of the log by the text that the coalescer holds. After a task is loaded, it starts from the aggregate.
  */
 export class OrdinalDeduplicator {
   readonly #producers = new Map<string, SeenRun>();
@@ -65,8 +65,8 @@ export class OrdinalDeduplicator {
   }
 
   /**
-   * The known ordinals of the record's run. `stale`: a later attempt or turn of the producer was seen. `other item`: another work
-   * item of the same turn has written first.
+   * The known ordinals of the record's run, or why the record is rejected. `stale`: a later attempt or turn of the producer was seen.
+   * `other item`: another work item of the same turn has written first.
    */
   lookUp(record: AgentRecord): SeenOrdinals | 'stale' | 'other item' {
     const { id, turn, attempt } = record.from;
@@ -93,7 +93,7 @@ export class OrdinalDeduplicator {
 
   /**
    * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because the record caused no fact. A relay that
-   * began to read after it would see a gap before the producer's next record.
+   * starts reading after it would see a gap before the producer's next record.
    */
   get oldestUnstoredSeq(): number | undefined {
     return this.#oldestUnstoredSeq;
@@ -105,7 +105,7 @@ export class OrdinalDeduplicator {
     this.#oldestUnstoredSeq = isMerged ? foldedSeq + 1 : this.#accepted.find(({ seq }) => seq > foldedSeq)?.seq;
   }
 
-  /** Bounds memory: records up to `foldedSeq` need not be kept apart. */
+  /** Bounds memory, because records up to `foldedSeq` need not be kept separately. */
   compact(foldedSeq: number): void {
     if (this.#accepted.length > UNMERGED_MAX) this.#cover(foldedSeq);
   }
@@ -134,9 +134,7 @@ export class OrdinalDeduplicator {
   }
 }
 
-/**
- * The aggregate without last ordinals that are out of date, because an earlier version kept them unchanged while it folded further records.
- */
+/** The aggregate without outdated last ordinals. An earlier version kept them unchanged while it folded further records. */
 export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
   if (aggregate.lastNSeq === aggregate.foldedSeq) return aggregate;
   const kept = Object.entries(aggregate.producers ?? {}).map(([id, { lastN: _lastN, ...producer }]) => [id, producer] as const);

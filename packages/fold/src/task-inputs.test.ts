@@ -202,7 +202,7 @@ test('a lane, a call and a producer may have the name of a member that every obj
   }
 });
 
-test('the last ordinals of a producer that is named like an inherited member are kept, and stale ones are dropped', () => {
+test('the last ordinals of a producer whose name equals an inherited member are kept, and stale ones are dropped', () => {
   for (const name of Object.getOwnPropertyNames(Object.prototype)) {
     const calls = Object.fromEntries([[name, { agent: 'painter' }]]);
     const producers = Object.fromEntries([[name, { attempt: 1, n: 1, lastN: 1 }]]);
@@ -233,7 +233,7 @@ test('each owner continues a token longer than a record where the previous owner
   assert.deepEqual([task.rejected, task.reason], [[], undefined]);
 });
 
-test('text that its producer has held leaves at once, and text without heldMs is held', () => {
+test('text that its producer has held is sent at once, and text without heldMs is held', () => {
   const chunksOf = ({ facts }: FoldedTask) =>
     facts.flatMap(fact => (fact.kind === 'artifact.updated' && fact.chunk ? [[fact.chunk.reason, fact.chunk.heldMs]] : []));
   const task = new FoldedTask().write(text('first ')).append();
@@ -252,7 +252,7 @@ test('text that its producer has held leaves at once, and text without heldMs is
   assert.equal(task.text, 'first second third fourth fifth');
 });
 
-test('held text keeps a surrogate pair and a cluster together', () => {
+test('holding text keeps surrogate pairs and clusters together', () => {
   const task = new FoldedTask().write(text('x')).append();
   task.writeHeld(text('half \ud83d')).append();
   assert.equal(task.text, 'x', 'the other half comes with the next record');
@@ -265,7 +265,7 @@ test('held text keeps a surrogate pair and a cluster together', () => {
   assert.equal(task.text, 'xhalf 😀a line\r');
 });
 
-test('a close that follows queued text of its lane leaves with that text, and is accepted once', () => {
+test('a close that follows queued text of its lane is stored with that text, and is accepted once', () => {
   const task = new FoldedTask().write(text('one')).append().write(text('two'), { kind: 'close', lane: 'a' }).append();
   const closed = task.facts.at(-1);
   assert.ok(closed?.kind === 'artifact.updated' && closed.event.artifactUpdate.lastChunk && closed.chunk?.count === 1);
@@ -309,7 +309,7 @@ test('a discarded task accepts no input, and its held text is never shown', () =
   assert.deepEqual(ledgered, ['open received 1', 'open rejected 1', 'text received 2', 'text rejected 2']);
 });
 
-test('a message of a task whose facts have expired begins no task when it is read again; a new message does', () => {
+test('a message that is read again does not begin a task if its task’s facts have expired; a new message does', () => {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   const stored = { seq: 1, taskId: 't', record: { v: 1, at: 0, from: 'client', input }, writer: 'client' } as const;
@@ -350,7 +350,7 @@ test('half of a surrogate pair is shown before the next attempt begins, because 
   assert.equal(task.text, 'a\ud83d');
 });
 
-test('a message with a condition makes an event of held text first, which rejects it, and cuts no surrogate pair', () => {
+test('before a message with a condition, held text becomes an event, which makes the message fail, and no surrogate pair is cut', () => {
   const conditional = (messageId: string, ifGeneration: number): InputRecord => {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'more' }] };
     const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent', ifGeneration } as const;

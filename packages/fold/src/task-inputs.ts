@@ -21,8 +21,8 @@ type TaskInputsOptions = {
 };
 
 /**
- * Turns the inputs of one task into commands in order: skips ordinals that are already folded, finds gaps, and releases held text before a
- * later input that is not text.
+ * Turns the inputs of one task into commands, in order. Skips ordinals that are already folded, detects gaps, and releases held text before
+ * a later non-text input.
  */
 export class TaskInputs {
   readonly #options: Omit<TaskInputsOptions, 'aggregate' | 'text'>;
@@ -82,7 +82,7 @@ export class TaskInputs {
     this.#text = undefined;
   }
 
-  /** Queues text whose hold time is over; all text when the task is over. */
+  /** Queues text whose hold time is over, or all text if the task is over. */
   releaseDueText(isOver: boolean): void {
     if (this.#text !== undefined) this.#queueRuns(this.#text.releaseDue(this.#options.now(), isOver));
   }
@@ -116,7 +116,7 @@ export class TaskInputs {
 
   #acceptAgent(record: AgentRecord, stored: StoredInput, aggregate: TaskAggregate | undefined, text: TextCutter): void {
     const { ledger, queue, now } = this.#options;
-    // Checked before its ordinals count, because they would make those of the producer itself look like duplicates.
+    // Checked before its ordinals count; otherwise the producer's own ordinals would later look like duplicates.
     if (aggregate !== undefined && isOfOtherAgent(aggregate, record.from)) {
       ledger.rejectRecord(record.inputs, 'other agent');
       return;
@@ -156,8 +156,8 @@ export class TaskInputs {
   }
 
   /**
-   * An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose
-   * second half is on its way. Before the first record of the task is stored, what it changes is unknown.
+   * An input that changes nothing (a late timeout, a repeated message, a copy-forward) must not split a surrogate pair whose second half is
+   * on its way. Before the first record of the task is stored, it is not known what an input changes.
    */
   #interruptsText(command: Command, aggregate: TaskAggregate | undefined): boolean {
     if (command.kind === 'copy-forward') return false;
@@ -166,8 +166,8 @@ export class TaskInputs {
 }
 
 /**
- * Whether the message is accepted only at one generation. Text that was held before it becomes an event first, and the message is then rejected,
- * so this text must not be cut within a character. Without held text nothing is cut.
+ * Whether the message is accepted only at one generation. If text is held, that text becomes an event first, and the message is then
+ * rejected. So the text must not be cut within a character.
  */
 function isConditional(command: Command): boolean {
   return command.kind === 'client' && command.input.kind === 'message' && command.input.ifGeneration !== undefined;

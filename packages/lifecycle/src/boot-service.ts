@@ -39,7 +39,7 @@ export type BootOptions<T extends SettingsShape> = {
 export async function bootService<T extends SettingsShape>(options: BootOptions<T>): Promise<Boot<T>> {
   try {
     const { name, env } = options;
-    // The workspace is released as a whole: all of its packages have one version.
+    // The workspace is released as a whole, so all of its packages have one version.
     const { version } = packageJson;
     const settings = loadKnown(options.config, env);
     const base = settings as unknown as Settings<ServiceSettings>;
@@ -78,7 +78,7 @@ function loadKnown<T extends SettingsShape>(config: Config<T>, env: Env): Settin
   throw new ConfigError(unknown);
 }
 
-/** Reports a fault of the settings on standard error, as a sentence and without a stack, and ends the process. */
+/** Reports faulty settings on standard error, as a sentence and without a stack, and ends the process. */
 export function exitForConfig(name: string, error: unknown): never {
   const message = error instanceof Error ? error.message : 'cannot start';
   process.stderr.write(`${name}: ${message}\n${causeOf(error)}`);

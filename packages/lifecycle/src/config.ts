@@ -22,7 +22,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Runs code that prepares a service from its settings before it opens the log. Any error of that code (a missing file, a module that does
+ * Runs code that prepares a service from its settings before it opens the log. Any error in that code (a missing file, a module that does
  * not load) counts as a fault of the settings: the promise rejects with ConfigError, and the process ends with EXIT_CONFIG.
  */
 export async function fromSettings<T>(work: () => Promise<T> | T): Promise<T> {
@@ -51,8 +51,8 @@ export interface Config<T extends Readonly<Record<string, Setting>>> {
 }
 
 /**
- * Declares settings: one literal provides the type, the check and the documentation. Throws when a default is outside its own
- * bounds, so that the first test finds it.
+ * Declares settings: one literal provides the type, the check and the documentation. Throws if a default is outside of its bounds, so that
+ * the first test finds it.
  */
 export function defineConfig<const T extends Readonly<Record<string, Setting>>>(settings: T): Config<T> {
   const entries = Object.entries<Setting>(settings);
@@ -90,7 +90,7 @@ function load(entries: [string, Setting][], env: Env): Record<string, SettingVal
 /** Longer invalid values are truncated in errors. */
 const RAW_CHARS_MAX = 80;
 
-// A URL can contain a password, and an invalid one cannot be parsed to find it, so its value is not shown.
+// A URL can contain a password, which cannot be found in an invalid URL, so its value is not shown.
 function rawForError(setting: Setting, raw: string): string {
   if (setting.secret === true || setting.type === 'url') return '';
   return ` is ${JSON.stringify(raw.length > RAW_CHARS_MAX ? `${raw.slice(0, RAW_CHARS_MAX)}…` : raw)},`;

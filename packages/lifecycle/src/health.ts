@@ -14,9 +14,7 @@ export type ReadyCheck = {
 export type Readiness = {
   readonly ready: boolean;
   readonly draining: boolean;
-  /**
-   * `reason`: `starting`, `timeout`, or the name of the error. Never its message, which can contain an address with a password.
-   */
+  /** `reason`: `starting`, `timeout`, or the name of the error, never its message, which can contain an address with a password. */
   readonly notReady: readonly FailedCheck[];
   /** Optional checks that fail. `reason`: also the code of a system error, such as `ECONNREFUSED`. */
   readonly degraded: readonly FailedCheck[];

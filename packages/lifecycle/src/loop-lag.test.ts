@@ -22,7 +22,7 @@ function fakeProcess(t: TestContext) {
         mock.timers.tick(LOOP_SAMPLE_MS);
       }
     },
-    /** The loop does not run for `ms`, in which the process uses `cpuMs`. */
+    /** The loop is blocked for `ms`, in which the process uses `cpuMs`. */
     late(ms: number, cpuMs: number) {
       now += ms;
       cpu += cpuMs;
@@ -44,7 +44,7 @@ test('a block is measured while it lasts and after it, and forgotten after two w
   assert.equal(lag.maxMs(), 0);
 });
 
-test('a process without CPU is not blocked, and one that gets little CPU is blocked for as long as it used the CPU', t => {
+test('a process without CPU does not count as blocked; with little CPU it counts as blocked only for the CPU time that it used', t => {
   const { lag, pass, late } = fakeProcess(t);
   late(60_000, 30);
   assert.equal(lag.maxMs(), 30);

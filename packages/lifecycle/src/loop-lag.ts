@@ -1,6 +1,6 @@
 /** Sampling interval. */
 export const LOOP_SAMPLE_MS = 100;
-/** A block is kept for one to two windows, so that a probe after it still observes it. */
+/** A block is remembered for one to two windows, so that a probe after it still sees it. */
 export const LOOP_WINDOW_MS = 5_000;
 
 type LoopLag = {
@@ -16,8 +16,9 @@ function usedCpuMs(): number {
 }
 
 /**
- * Measures how long the event loop was blocked: the delay of a timer, but at most the CPU time that the process used meanwhile. A process without CPU
- * (a starved node, SIGSTOP) is late, too, but its loop is not blocked, and a restart would cost the most CPU of its life (ADR 227).
+ * Measures how long the event loop was blocked: the delay of a timer, but at most the CPU time that the process used meanwhile. A process
+ * that gets no CPU (a starved node, SIGSTOP) is also late, but its loop is not blocked, and starting is when a process uses the most CPU
+ * (ADR 227).
  *
  * `monitorEventLoopDelay` never forgets its maximum: one old block would fail every later probe.
  */

@@ -1,9 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Most connections that stay open. Probes and scrapers need only a few. */
+/** Maximum number of connections that stay open. Probes and scrapers need only a few. */
 export const PROBE_CONNECTIONS_MAX = 64;
-/** Connections accepted at once, before those beyond PROBE_CONNECTIONS_MAX are closed. Must exceed the 511 that a listener queues. */
+/**
+ * Number of connections accepted at once, before those beyond PROBE_CONNECTIONS_MAX are closed. It must exceed the 511 that a listener
+ * queues.
+ */
 const BURST_CONNECTIONS_MAX = 1_024;
 
 /** `new`: no complete request has arrived yet. `idle`: answered, and kept open by its client. */

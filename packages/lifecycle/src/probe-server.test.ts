@@ -149,7 +149,7 @@ test('a client that reopens incomplete requests whenever one is closed cannot ke
   assert.deepEqual(statuses, Array(20).fill(200));
 });
 
-test('at the limit, connections without a request are closed, and requests in progress and kept connections are not', async t => {
+test('at the limit, connections without a request are closed, but requests in progress and kept connections are not', async t => {
   const finish = Promise.withResolvers<string>();
   const { server } = await probes(t, { metricsText: () => finish.promise });
   const scrape = fetch(`${server.url}/metrics`);

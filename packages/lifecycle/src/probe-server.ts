@@ -7,11 +7,11 @@ import { isProbePath, jsonAnswer, MISDIRECTED_STATUS, type ProbeAnswer, type Pro
 /** A request whose headers are incomplete after this time is closed. A probe sends its few headers at once. */
 const PROBE_HEADERS_MS_MAX = 1_000;
 /**
- * A connection without a request is closed after this time, so that idle ones cannot use all slots. Above READY_CHECK_MS_MAX. A request whose
- * body is incomplete is closed after it as well.
+ * A connection without a request is closed after this time, so that idle ones cannot use all slots. The same applies to a request whose
+ * body is incomplete. It is longer than READY_CHECK_MS_MAX.
  */
 const PROBE_IDLE_MS_MAX = 2_000;
-/** An answered connection stays open for this time: longer than a scraper takes until it asks again. */
+/** An answered connection stays open for this time, which is longer than the interval of a scraper. */
 const PROBE_KEPT_MS_MAX = 72_000;
 
 export interface ProbeServer {
@@ -21,8 +21,8 @@ export interface ProbeServer {
 }
 
 /**
- * The HTTP server of a service without a public one. Any path except the probes is a 404; no response contains an error message. It uses node:http,
- * because loading fastify and starting it for three paths takes 70 ms of CPU, a sixth of the start of a relay.
+ * The HTTP server of a service without a public server. Any path except the probes is a 404, and no response contains an error message. It
+ * uses node:http, because loading and starting fastify for three paths takes 70 ms of CPU, a sixth of a relay's start.
  */
 export async function startProbeServer(
   options: ProbeOptions & { readonly host: string; readonly port: number },
@@ -57,8 +57,8 @@ export async function startProbeServer(
 type Context = { probes: Probes; options: ProbeOptions };
 
 async function respond(request: IncomingMessage, response: ServerResponse, context: Context): Promise<void> {
-  // Reads the whole request before it answers, so that bytes of a malformed body are not taken for another request. A request that is cut off gets
-  // no answer.
+  // Reads the whole request before it answers, so that bytes of a malformed body are not mistaken for another request. A request that is
+  // cut off gets no answer.
   const hasEnded = await once(request.resume(), 'end').then(
     () => true,
     () => false,

@@ -8,7 +8,7 @@ export type ProbeOptions = {
   readonly health: Health;
   /** Body of `/metrics`. */
   readonly metricsText: (format: MetricsFormat) => Promise<string>;
-  /** `/livez` fails when the event loop was blocked for longer than this, without the time in which the process got no CPU. */
+  /** `/livez` fails if the event loop was blocked for longer than this, not counting time in which the process got no CPU. */
   readonly loopLagMsMax: number;
   /** Hosts under which the service, and a server that serves only probes, answers requests without credentials. */
   readonly hosts: AllowedHosts;
@@ -16,7 +16,7 @@ export type ProbeOptions = {
   readonly elsewhere?: boolean;
 };
 
-/** IP addresses and localhost, which kubelets, Prometheus and the local launcher use. A public route has a name. */
+/** IP addresses and localhost, which kubelets, Prometheus and the local launcher use. Public routes use names. */
 const ADDRESSES = new AllowedHosts();
 const NAME_REFUSAL = {
   error: 'probes and metrics answer only under IP addresses and localhost; HOPLINE_PROBE_PORT gives them a port of their own',
@@ -26,8 +26,8 @@ const NAME_REFUSAL = {
 export const MISDIRECTED_STATUS = 421;
 
 /**
- * Mounts the probes on a server with other routes. Probes ask for no credentials, so they do not answer under the names of the server:
- * its public route would expose them to every client.
+ * Mounts the probes on a server with other routes. Probes require no credentials, so they do not answer under the names of the server,
+ * because its public route would expose them to every client.
  */
 export function registerProbes(app: FastifyInstance, options: ProbeOptions): void {
   if (options.elsewhere === true) return;
@@ -68,7 +68,7 @@ export class Probes {
     this.#options = options;
   }
 
-  /** `accept`: the header of the request, which decides about the format of the metrics. */
+  /** `accept`: the header of the request, which determines the format of the metrics. */
   async answer(path: ProbePath, accept: string | undefined): Promise<ProbeAnswer> {
     if (path === '/livez') return this.#liveness();
     if (path === '/readyz') return this.#readiness();

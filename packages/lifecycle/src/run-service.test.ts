@@ -134,7 +134,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
   const LAG = { HOPLINE_LOOP_LAG_MS_MAX: '1000' };
   const livez = async (service: Run) => (await fetch(`${(await service.line('probes listening')).url}/livez`)).status;
 
-  test('a process that was stopped for longer than the limit of its loop is alive', async () => {
+  test('a process that was stopped for longer than the loop limit still counts as alive', async () => {
     const service = run('well', LAG);
     await service.line('ready');
     service.child.kill('SIGSTOP');
@@ -146,7 +146,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal((await service.ended).code, 0);
   });
 
-  test('a process whose loop was blocked by its own work is not alive', async () => {
+  test('a process whose loop was blocked by its own work does not count as alive', async () => {
     const service = run('spins', LAG);
     await service.line('ready');
     service.child.stdin?.write('\n');

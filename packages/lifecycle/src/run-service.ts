@@ -28,14 +28,14 @@ export type ServiceContext<T extends SettingsShape> = {
   readonly telemetry: Telemetry;
   /** Aborts when the drain begins: accept no new work. `close` ends running work. */
   readonly signal: AbortSignal;
-  /** For `registerProbes`, when the service has its own HTTP server. */
+  /** For `registerProbes`, if the service has its own HTTP server. */
   readonly probes: ProbeOptions;
 };
 
 export interface RunningService {
   /** Readiness conditions. */
   readonly checks: readonly ReadyCheck[];
-  /** Shuts everything down in order. Called once, and bounded by HOPLINE_DRAIN_MS_MAX. */
+  /** Shuts everything down in an orderly way. Called once, and limited to HOPLINE_DRAIN_MS_MAX. */
   close(): Promise<void>;
 }
 
@@ -88,7 +88,7 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
   try {
     await start(state, options);
   } catch (error) {
-    // A start that the drain interrupts may reject; the drain determines the exit code.
+    // If the drain interrupts the start, the start may reject. The exit code is then that of the drain.
     if (state.drainBegins.signal.aborted) return;
     if (error instanceof ConfigError) {
       await state.boot.telemetry.shutdown();
@@ -131,7 +131,7 @@ async function start<T extends SettingsShape>(state: ProcessState<T>, options: S
 async function end<T extends SettingsShape>(state: ProcessState<T>, cause: { err?: unknown; signal?: string }): Promise<void> {
   if (!('err' in cause)) return drain(state, cause.signal ?? 'lifeline');
   await crash(state.boot, cause.err, 'uncaught error');
-  // A promise rejected without a reason has no error and would otherwise end with code 0.
+  // A promise that is rejected without a reason has no error, and the process would end with code 0.
   throw new Error('uncaught error');
 }
 

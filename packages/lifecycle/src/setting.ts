@@ -3,7 +3,7 @@ type Base = {
   readonly doc: string;
   /** Unit of the value, e.g. `ms`, `bytes`; shown in the table and in errors. */
   readonly unit?: string;
-  /** Never printed, neither in errors nor in `effective`. */
+  /** Never printed, either in errors or in `effective`. */
   readonly secret?: boolean;
   /** The setting may be absent without a default. Its value is then `undefined`. */
   readonly optional?: boolean;

@@ -29,14 +29,14 @@ export const OTHER_VARIABLES: readonly string[] = [
   'HOPLINE_URL',
   'HOPLINE_VERSION',
 ];
-/** Variables that Kubernetes adds to every pod for a Service whose name begins with `hopline`, unless `enableServiceLinks` is false. */
+/** Variables that Kubernetes sets in every pod for a Service whose name begins with `hopline`, unless `enableServiceLinks` is false. */
 const SERVICE_LINK =
   /^HOPLINE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 const LINK_VALUE = /^(?:(?:tcp|udp|sctp):\/\/.*|tcp|udp|sctp|\d+|[\d.]+|[\da-f:]+)$/i;
 
 /**
- * A sentence for each variable that begins with HOPLINE_ but that no program reads: a misspelt setting would silently have no effect.
- * Settings of other services are known, because services share their environment.
+ * A sentence for each variable that begins with HOPLINE_ but that no program reads, because a misspelt setting would silently have no
+ * effect. Settings of other services are known, because services share their environment.
  */
 export function unknownSettings(env: Env, own: readonly string[]): string[] {
   const known = new Set([...SETTING_NAMES, ...own]);

@@ -9,7 +9,7 @@ export type WatchedFileOptions<T> = {
   readonly path: string;
   /** Throws an Error whose message does not quote an invalid file. */
   readonly parse: (text: string) => T;
-  /** Called once per change if the changed file is invalid. Its previous content stays in force. */
+  /** Called once for each change that makes the file invalid. Its previous content stays in force. */
   readonly onFault: (reason: string) => void;
   /** Shortest interval between two checks in milliseconds, 1000 by default. */
   readonly recheckMs?: number;
@@ -21,8 +21,8 @@ class PreviousContentInUse extends Error {
 }
 
 /**
- * A file named by a setting, read again after a change. It is checked by its path instead of by file events: Kubernetes replaces a mounted
- * secret through a symbolic link, for which the file has no event.
+ * A file named by a setting, read again after a change. It is checked by its path instead of by file events, because Kubernetes replaces a
+ * mounted secret through a symbolic link, which causes no event for the file.
  */
 export class WatchedFile<T> {
   readonly #options: WatchedFileOptions<T>;
@@ -56,7 +56,7 @@ export class WatchedFile<T> {
     return this.#value;
   }
 
-  /** Rejects while the file is invalid or cannot be read, and its last valid content is in force. */
+  /** Rejects while the file is invalid or cannot be read, so that its last valid content is in force. */
   async check(): Promise<void> {
     await this.current();
     if (this.#fault !== undefined) throw new PreviousContentInUse(this.#fault);
@@ -81,7 +81,7 @@ export class WatchedFile<T> {
 type Read<T> = { version: string; value: T };
 
 async function read<T>({ path, parse }: WatchedFileOptions<T>): Promise<Read<T>> {
-  // Takes the version before the read, so that a concurrent write counts as a change.
+  // Reads the file's version before its content, so that a concurrent write counts as a change.
   const version = await versionOf(path);
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`the file cannot be read (${error.code ?? 'unknown'})`);

@@ -81,7 +81,7 @@ test('no request goes to an address that the file does not name: unknown agents,
   const read = agentTasks(file, {});
   const before = requests.length;
   for (const agent of ['own', 'absent', 'toString'])
-    assert.deepEqual(await read(agent, 't/1', signal), { fault: 'the agents file has no address of it' });
+    assert.deepEqual(await read(agent, 't/1', signal), { fault: 'the agents file has no address for this agent' });
   assert.equal(requests.length, before);
   const moved = await read('regional', 'moved', signal);
   assert.ok(moved.fault !== undefined && moved.report === undefined);

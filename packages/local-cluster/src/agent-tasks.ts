@@ -12,7 +12,7 @@ type Entry = EntryHeaders & { name: string; url: string };
 /** A cluster that does not answer must not hold up the tree. */
 const RETRY = { unreachedTriesMax: 1, triesMax: 1 };
 
-/** A task at the server of an agent: its audit, or why there is none. */
+/** A task on an agent's server: its audit, or the reason why there is none. */
 export type AgentTaskAudit = { url?: string; report?: JsonObject; fault?: string };
 
 /**
@@ -26,7 +26,7 @@ export function agentTasks(
   const entries = new Map(entriesOf(file).map(entry => [entry.name, entry]));
   return async (agent, taskId, signal) => {
     const entry = entries.get(agent);
-    if (entry === undefined) return { fault: 'the agents file has no address of it' };
+    if (entry === undefined) return { fault: 'the agents file has no address for this agent' };
     const { url } = entry;
     let headers = {};
     try {
@@ -39,7 +39,7 @@ export function agentTasks(
       return { url, report: await client.audit(taskId, { signal }) };
     } catch (thrown) {
       signal.throwIfAborted();
-      return { url, fault: thrown instanceof A2AError ? thrown.message : 'its answer is not an audit' };
+      return { url, fault: thrown instanceof A2AError ? thrown.message : 'the cluster did not answer with an audit' };
     }
   };
 }

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
 
 /**
- * First port that is returned. It is below the ports that Linux (32768), macOS and Windows (49152) choose for outgoing connections and for
+ * First port of the range. It is below the ports that Linux (32768), macOS and Windows (49152) choose for outgoing connections and for
  * `listen(0)`, so that a returned port stays free until its process binds it.
  */
 const FIRST = 12_000;

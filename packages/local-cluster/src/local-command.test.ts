@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { installedCommand } from './local-command.ts';
 
-test('a hint runs the command that is installed in the folder, in the cache of npx, or globally, and installs nothing', t => {
+test('a hint names the command installed in the folder, in the cache of npx, or globally, and installs nothing', t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-local command-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const install = (place: string) => {

@@ -5,8 +5,9 @@ const PROBE_MS_MAX = 2000;
 const PENDING = 'pending';
 
 /**
- * State of a process of the local cluster. `isReady`: it does its work. `fault`: a clause, to follow a name, that explains why the process does
- * not work, why the agent of a ready sub-agent cannot, or what a ready process does without. `isStarting`: its only fault is that it has not answered yet.
+ * State of a process of the local cluster. `isReady`: it does its work. `fault`: a clause, to follow a name, that explains why the process
+ * does not work, why the agent of a ready sub-agent cannot work, or what a ready process lacks. `isStarting`: its only fault is that it has
+ * not answered yet.
  */
 export type ProcessState = { isReady: boolean; fault: string | null; isStarting: boolean };
 

@@ -142,7 +142,7 @@ export type TopCluster = {
   openStreams: number;
   /** Per second, over the interval. */
   rates: Record<keyof typeof RATES, number>;
-  /** Since the processes started. */
+  /** Totals since the processes started. */
   totals: Record<keyof typeof TOTALS, number>;
   /**
    * Share of each hop in the critical paths of the turns that relays measured, the largest first: in this interval or, if none was measured in

@@ -15,7 +15,7 @@ const error = (err_code: number, code = 400, description = 'reason') => ({
   seq: 0,
 });
 
-test('an ack means stored, duplicates included', () => {
+test('an ack means stored, even for a duplicate', () => {
   assert.deepEqual(parseAck(answer({ stream: 'S', seq: 5 })), { verdict: 'stored', seq: 5, duplicate: false });
   assert.deepEqual(parseAck(answer({ stream: 'S', seq: 5, duplicate: true, domain: 'hub' })), {
     verdict: 'stored',

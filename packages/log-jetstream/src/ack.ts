@@ -17,7 +17,7 @@ const FULL = /maximum (bytes|messages)/i;
 const RETRIED = new Set([
   // Another write with this id is in process (2.11+).
   10158,
-  // Reported while a write to the same subject is in process: the last sequence is unknown then (2.11+).
+  // Reported while a write to the same subject is in progress, because the last sequence is then unknown (2.11+).
   10164,
   // Too many requests (2.11+).
   10167,

@@ -1,12 +1,12 @@
 import { LogUnavailable } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
-/** How long a failure counts if nothing else is published to its stream. An older one proves nothing. */
+/** How long a failure counts while nothing else is published to its stream. An older failure proves nothing. */
 export const FAILURE_KEPT_MS = 60_000;
 
 /**
  * Whether the streams store what this process publishes. A server with a full disk answers every request except appends, so no request
- * detects it, and a probe that writes would fill the disk further. Therefore the results of the publishes themselves are used.
+ * detects it, and a probe that writes would fill the disk further. So this class uses the results of the publishes themselves.
  */
 export class AppendHealth {
   readonly #names: () => LogNames;
@@ -27,7 +27,7 @@ export class AppendHealth {
     this.#failures.set(this.#names().streamOf(subject), this.#now());
   }
 
-  /** Throws LogUnavailable while the newest publish to a stream was not stored. */
+  /** Throws LogUnavailable if the newest publish to a stream was not stored. */
   check(): void {
     for (const [stream, failedAt] of this.#failures) {
       if (this.#now() - failedAt < FAILURE_KEPT_MS) throw new LogUnavailable(`${stream} stores no records`);

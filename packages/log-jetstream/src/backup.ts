@@ -34,7 +34,7 @@ const PART_MS_MAX = 30_000;
 const RESTORE_MS_MAX = 30_000;
 /** Time limit after the last part, when the server unpacks the stream. */
 const UNPACK_MS_MAX = 600_000;
-/** Wait for an item that is not delivered because the consumer already has its maximum of items in delivery. */
+/** Time to wait for an item that is not delivered because its consumer already has the maximum number of items in delivery. */
 const DELIVERY_MS_MAX = 2_000;
 /** Time limit for the consumers of a restored stream, which a cluster creates within a second. */
 const CONSUMERS_MS_MAX = 15_000;
@@ -199,11 +199,11 @@ export async function restore(
   for (const { name } of list.streams) await requireAbsent(connection, name);
   const restored: string[] = [];
   try {
-    // Inputs first, so that a relay that starts in between finds no facts without the inputs that they refer to.
+    // Inputs come first, so that a relay that starts in between finds no facts whose inputs are missing.
     for (const stream of list.streams.toReversed()) {
       const options = { folder: join(folder, stream.name), replicas, onStored: () => restored.push(stream.name) };
       const { consumer_count: consumers } = await restoreStream(connection, stream, options);
-      // Before the other streams exist, for which workers wait that start meanwhile.
+      // Runs before the other streams exist, because workers that start in the meantime wait for those.
       if (stream.name === connection.names.workStream) await countDeliveries(connection, consumers);
       onStream(stream);
     }
@@ -268,15 +268,15 @@ async function restoreStream(
 }
 
 /**
- * Clients may have cursors of events that were stored after the backup. A task that goes on from its restored facts would give their generations to other
- * events, so every restored task leaps at its next event (ADR 267). The leadership of the stream of facts does not show a restore: it is unchanged on a
- * server that did not restart, and a released lease does not ask for it.
+ * Clients may have cursors of events that were stored after the backup. A task that continued from its restored facts would reuse the
+ * generations of those events for other ones, so every restored task leaps at its next event (ADR 267). The leadership of the facts stream
+ * does not reveal a restore: on a server that did not restart it is unchanged, and a relay does not check it for a released lease.
  */
 async function leapOverLostTime(connection: Connection, restored: readonly string[]): Promise<void> {
   const { jsm, names } = connection;
   const bucket = names.bucket(BUCKETS.leases);
   const lastInputs = new Map<string, number>();
-  // A layout that was added during the backup has no streams in it, and no tasks.
+  // A layout that was added during the backup has no streams in the backup, and no tasks.
   for (const stream of names.inputsStreams)
     if (restored.includes(stream))
       lastInputs.set(stream, (await retry(connection, stream, () => jsm.streams.info(stream))).state.last_seq);
@@ -306,7 +306,8 @@ async function leapOverLostTime(connection: Connection, restored: readonly strin
 async function countDeliveries(connection: Connection, consumers: number): Promise<void> {
   const { workStream } = connection.names;
   for (const name of await restoredConsumers(connection, workStream, consumers)) {
-    // Answered by its leader: one that has just been restored with replicas delivers nothing until it has a leader, and is missing from lists with details.
+    // Answered by the consumer's leader. A consumer that has just been restored with replicas delivers nothing until it has a leader, and
+    // is missing from lists with details.
     const info = await retry(connection, `${workStream} ${name}`, () => connection.jsm.consumers.info(workStream, name));
     const { num_pending: pending } = info;
     if (pending === 0) continue;
@@ -318,8 +319,8 @@ async function countDeliveries(connection: Connection, consumers: number): Promi
 }
 
 /**
- * With replicas the server creates the consumers of a stream after it has answered that the stream is restored. `count`: those at the time of the backup, which
- * has no consumers that were kept in memory.
+ * With replicas the server creates the consumers of a stream after it has answered that the stream is restored. `count`: number of
+ * consumers at the time of the backup, which leaves out those in memory.
  */
 async function restoredConsumers(connection: Connection, stream: string, count: number): Promise<string[]> {
   const deadline = performance.now() + CONSUMERS_MS_MAX;

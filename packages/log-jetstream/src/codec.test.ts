@@ -91,7 +91,7 @@ test('ids are counted in code points, as in the requests of clients', () => {
     assert.equal(decodeInput(encodePayload(recordOf(tooLong))), 'not a record');
 });
 
-test('a payload that lacks a member that readers rely on is not a record', () => {
+test('a payload that lacks a member which readers rely on is not a record', () => {
   const broken = (record: object, patch: object) => encodePayload({ ...record, ...patch });
   const patches = [
     { v: '1' },
@@ -164,7 +164,7 @@ test('decoders never throw, whatever the bytes', () => {
   );
 });
 
-test('trace context is sent twice, except by an agent, and the Hopline copy wins over a rewritten one', () => {
+test('trace context is sent twice, except by agents, and the Hopline copy takes precedence over a rewritten one', () => {
   const encoded = encodeHeaders({ id: 'i', expected: 0, trace: { traceparent, tracestate: 'a=1' } });
   assert.equal(encoded.get('Nats-Msg-Id'), 'i');
   assert.equal(encoded.get('Nats-Expected-Last-Subject-Sequence'), '0');
@@ -180,7 +180,7 @@ test('trace context is sent twice, except by an agent, and the Hopline copy wins
   assert.deepEqual(decodeTrace(remote), { trace: { traceparent: other } });
 });
 
-test('an append names the newest sequence that it expects, 0 for the first one, or none', () => {
+test('an append names the newest sequence that it expects (0 for the first append), or none', () => {
   const expectedOf = (expected?: number) => encodeHeaders({ id: 'i', expected }).get('Nats-Expected-Last-Subject-Sequence');
   assert.deepEqual([expectedOf(7), expectedOf(0), expectedOf()], ['7', '0', '']);
 });

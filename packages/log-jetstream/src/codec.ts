@@ -41,11 +41,11 @@ export type RecordHeaders = {
   expected?: number | undefined;
   trace?: TraceCarrier | undefined;
   /**
-   * False omits the copy: for inputs of agents, whose context becomes a link and not a parent. The copy costs 1 µs of CPU and 76 bytes per
-   * token.
+   * False omits the copy. Inputs of agents do not need it, because their context becomes a link and not a parent; the copy costs 1 µs of
+   * CPU and 76 bytes per token.
    */
   copiesTrace?: boolean | undefined;
-  /** As in AppendOptions. */
+  /** See AppendOptions. */
   continuesText?: boolean | undefined;
 };
 
@@ -108,13 +108,13 @@ export function decodeFacts(payload: Uint8Array, taskId: string): FactRecord | u
   return factRecordOf(record?.v === COMPACT_VERSION ? expandRecord(record, taskId) : record, taskId);
 }
 
-/** The text with which relays begin a payload of facts of version 1, and the text after the facts. */
+/** The text that precedes the facts in a payload of version 1 as relays write it, and the text that follows them. */
 const FACTS_START = Buffer.from('{"v":1,"facts":');
 const AGGREGATE_START = ',"aggregate":{"taskId":"';
 
 /**
  * Decodes only the facts of a record, because parsing the rest would take as long again. The whole payload is parsed only if it has another
- * form. A member with the same name inside a fact does no harm: the text before it would not be a complete array.
+ * form. A member of the same name inside a fact does no harm, because the text before it is not a complete array.
  */
 export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly Fact[] | undefined {
   if (!takesFastPaths()) return decodeFacts(payload, taskId)?.facts;

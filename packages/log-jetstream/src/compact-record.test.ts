@@ -79,7 +79,7 @@ const status: Fact = {
   event: { statusUpdate: { taskId: TASK, contextId: CONTEXT, status: { state: 'TASK_STATE_WORKING', timestamp: '' } } },
 };
 
-/** Records that a compact form must restore, with what makes each of them special. */
+/** Records that a compact form must restore. The name describes what is special about each. */
 const RECORDS: [string, FactRecord][] = [
   ['a chunk', recordOf([chunk()])],
   ['a chunk that replaces', recordOf([chunk({}, { append: false })])],
@@ -139,7 +139,7 @@ test('a record of two tokens takes 916 bytes instead of 1,446, and a further chu
   assert.deepEqual(bytesOf(chunk(), chunk()), [2057, 1180]);
 });
 
-test('a payload with a broken member is not a record, whatever it is', () => {
+test('a payload with a broken member is not a record, whichever member it is', () => {
   const whole = JSON.parse(Buffer.from(stored(recordOf([chunk()]))).toString()) as { facts: object[]; aggregate: object };
   const of = (patch: object) => Buffer.from(JSON.stringify({ ...whole, ...patch }));
   const withFact = (patch: object) => of({ facts: [{ ...whole.facts[0], ...patch }] });

@@ -12,8 +12,9 @@ import {
 } from '@hopline/events';
 
 /**
- * Version 2 of a stored record of facts: a record of version 1 without the members that follow from its other members. A reader needs nothing but the record
- * and its task id to restore it, so the newest record of a task still suffices for a takeover. PROTOCOL.md section 4.5.
+ * Version 2 of a stored record of facts: a record of version 1 without the members that can be derived from its others. A reader needs
+ * nothing but the record and its task id to restore it, so the newest record of a task still suffices for a takeover. PROTOCOL.md section
+ * 4.5.
  */
 export const COMPACT_VERSION = 2;
 
@@ -35,10 +36,10 @@ type StoredChunk = {
   };
 };
 
-/** The values of members that are absent from a stored aggregate. */
+/** The values of members that a stored aggregate leaves out. */
 const DEFAULTS = { state: 'TASK_STATE_WORKING', role: 'supervisor', turn: 1 } as const;
 
-/** Members of an `artifact.updated` that a `chunk` restores; one with any other member is stored as it is. */
+/** Members of an `artifact.updated` that a `chunk` restores. An event with any other member is stored unchanged. */
 const FACT_MEMBERS = 8;
 const UPDATE_MEMBERS = 5;
 
@@ -94,7 +95,7 @@ function isEmpty(entries: object | undefined): boolean {
   return entries !== undefined && Object.keys(entries).length === 0;
 }
 
-/** Undefined for a fact that does not follow from its lane as the record leaves it: the last chunk, for example, closes the lane. */
+/** Undefined for a fact that cannot be derived from its lane as it is after the record. For example, the last chunk closes the lane. */
 function chunkOf(fact: ArtifactUpdated, aggregate: TaskAggregate): StoredChunk | undefined {
   const { at, generation, event, lane, producer, attempt, chunk } = fact;
   const { artifact, append } = event.artifactUpdate;

@@ -26,13 +26,13 @@ import { inboxOf, type LogUser } from './users.ts';
 
 const PING_INTERVAL_MS = 5_000;
 /**
- * A connection that receives nothing (its path is gone, and nothing closes it) is replaced at this many unanswered PINGs, after 10 to 15 s, which is
- * within the time limit of a publish.
+ * A connection that receives nothing (its path is gone, and nothing closes it) is replaced after this many unanswered PINGs. That takes 10
+ * to 15 s, less than the time limit of a publish.
  */
 const SILENT_PINGS_MAX = 2;
 /**
- * One that receives messages is replaced only after a minute without an answer to a PING: the server is late, and a new connection would make it more
- * work (ADR 216).
+ * A connection that still receives messages is replaced only after a minute without an answer to a PING: the server is slow, and a new
+ * connection would give it more work (ADR 216).
  */
 const PINGS_OUT_MAX = 12;
 const DIAL_TIMEOUT_MS = 5_000;
@@ -63,14 +63,14 @@ export type ConnectOptions = {
   onEvent: (event: LogEvent) => void;
 };
 
-/** An operation that the server did not permit, and its subject. */
+/** A denied operation and its subject. */
 export type Denial = Pick<PermissionViolationError, 'operation' | 'subject'>;
 
 /** One connection to NATS, shared by all parts of the log. */
 export class Connection {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
-  /** With one stream group until the number of the log is known. */
+  /** Has one stream group until the number in the log is known. */
   names: LogNames;
   /** Replicas of each stream: with more than one, a direct get may be answered by a replica that lags. */
   readonly replicas: number;
@@ -89,10 +89,10 @@ export class Connection {
   readonly #expectedDenials = new Set<string>();
   readonly #missing = new Map<string, Promise<boolean>>();
   readonly #inboxPrefix: string;
-  /** As the server knows it; the name of the connection if the login has none. */
+  /** The name that the server knows; that of the connection if the login has none. */
   readonly userName: string;
   readonly #rejectedMsMax: number;
-  /** When the credentials were rejected for the first time since the last connection, by performance.now(). */
+  /** Time (performance.now()) of the first rejection of the credentials since the last successful connection. */
   #rejectedSinceMs: number | undefined;
   #connected = true;
   /** Unanswered PINGs since the last message. */
@@ -138,8 +138,8 @@ export class Connection {
   }
 
   /**
-   * Throws LogUnavailable if a task may be in a layout that this process has not seen: it has not read the layouts for minutes, or the clock was set
-   * forward. It reads them now, so that a later try succeeds if NATS answers.
+   * Throws LogUnavailable if a task may be in a layout that this process has not seen: it has not read the layouts for minutes, or the
+   * clock was set forward. It starts a read, so that a later try succeeds if NATS answers.
    */
   requireKnownLayout(taskId: string): void {
     if (Date.now() <= this.#knownUntilMs || (timeOfTaskId(taskId) ?? 0) <= this.#knownUntilMs) return;
@@ -163,7 +163,7 @@ export class Connection {
     }
   }
 
-  /** As `send`, for a message with headers. nats.js changes `headers`. */
+  /** Like `send`, for a message with headers. nats.js modifies `headers`. */
   sendBytes(subject: string, payload: Uint8Array, headers: MsgHdrs): void {
     if (!this.connected) return;
     try {
@@ -238,7 +238,7 @@ export class Connection {
     this.#denials.add(listener);
   }
 
-  /** The subjects that the server does not permit to `act`. Their denials are expected, so they are not reported. */
+  /** The subjects for which the server denies `act`. The denials are expected, so they are not reported. */
   async deniedOf(subjects: readonly string[], act: () => void): Promise<Set<string>> {
     const denied = new Set<string>();
     const listener = ({ subject }: Denial) => denied.add(subject);
@@ -247,7 +247,7 @@ export class Connection {
     try {
       act();
       await this.nc.flush();
-      // A denial precedes the answer to the flush, and reaches its listeners in the same turn of the event loop.
+      // A denial arrives before the answer to the flush, and reaches its listeners in the same turn of the event loop.
       await new Promise(setImmediate);
     } finally {
       this.#denials.delete(listener);
@@ -265,7 +265,7 @@ export class Connection {
     return () => this.#reconnects.delete(listener);
   }
 
-  /** `listener` is called when a server leaves the cluster: this one, or another one that this one has advertised. */
+  /** `listener` is called when a server leaves the cluster: the connected one, or one that it advertised. */
   onServerLeft(listener: () => void): () => void {
     this.#departures.add(listener);
     return () => this.#departures.delete(listener);
@@ -327,7 +327,7 @@ export class Connection {
     }
   }
 
-  /** `pending` counts the PINGs without an answer, including the one that is being sent. */
+  /** `pending` is the number of PINGs without an answer, including the one that is about to be sent. */
   #onPing(pending: number): void {
     const { inMsgs } = this.nc.stats();
     if (pending === 1 || inMsgs !== this.#messagesAtPing) this.#silentPings = 0;
@@ -407,7 +407,7 @@ async function dial(options: ConnectOptions): Promise<NatsConnection> {
         inboxPrefix: inboxPrefixOf(options),
         ...authentication(urls[0] ?? '', credentials, error => onEvent({ type: 'check-failed', what: 'NATS_CREDS_FILE', error })),
         ...encryption(urls, tls),
-        // The default of 10 attempts would close the connection for good.
+        // With the default of 10 attempts, the connection would then be closed for good.
         maxReconnectAttempts: -1,
         reconnectDelayHandler: () => delay.next(),
         pingInterval: PING_INTERVAL_MS,

@@ -7,7 +7,7 @@ import { DeadWorkers } from './dead-workers.ts';
 import type { WorkerEntry } from './worker-entry.ts';
 import type { WorkerPresence } from './worker-presence.ts';
 
-test('a worker that starts while another one reads the list of workers is asked, although the answer lacks it', async t => {
+test('a worker that starts while another reads the list of workers is asked, although it is missing from the list', async t => {
   const { promise: read, resolve: answer } = Promise.withResolvers<[]>();
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<string>();
   const bucket = { under: () => read } as unknown as KeyValue<WorkerEntry>;

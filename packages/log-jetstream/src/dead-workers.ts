@@ -17,12 +17,12 @@ const GONE_MS = 1_000;
 const LIST_MS = 10 * 60_000;
 /** Longest wait of a worker that knows no sibling. */
 const IDLE_MS = 60_000;
-/** A worker that has taken an entry counts as dead, too, if it has not queued its items within this time. */
+/** A worker that has taken over another's entry also counts as dead if it has not queued the items within this time. */
 const TAKE_MS = 10_000;
 const NAK_TIMEOUT_MS = 2_000;
 const NAKS_AT_ONCE_MAX = 256;
 
-/** Maximum number of siblings that a worker knows. The items of any other dead worker are delivered again when its claim ends. */
+/** Maximum number of siblings that a worker knows. The items of a dead worker beyond that are delivered again when its claim ends. */
 const SIBLINGS_MAX = 4_096;
 const WORKER = /^[0-9a-f-]{36}$/;
 
@@ -33,7 +33,7 @@ type Sibling = {
   /** `goneMs`: for how long the server has answered that the worker has no connection. `silentMs`: for how long no answer has come. */
   goneMs: number | undefined;
   silentMs: number;
-  /** When this worker first saw that the entry was taken, and its revision then. */
+  /** When this worker first saw that the entry was taken over, and the entry's revision at that time. */
   taken?: { revision: number; seenAtMs: number };
 };
 
@@ -45,8 +45,8 @@ type DeadWorkersOptions = {
 };
 
 /**
- * Finds dead workers of the same role and queues their items again. Each worker asks the one whose id follows its own and, while that one is not
- * present, the next ones. So each worker is asked by one sibling, and a worker without siblings asks none.
+ * Finds dead workers of the same role and queues their items again. Each worker asks the worker whose id follows its own and, if that one
+ * is absent, the one after it. So each worker is asked by one sibling.
  */
 export class DeadWorkers {
   readonly #connection: Connection;
@@ -67,7 +67,7 @@ export class DeadWorkers {
   }
 
   start(): void {
-    // After a reconnect of this worker the others may still be on their way.
+    // After this worker reconnects, the others may still be reconnecting.
     const unlisten = this.#connection.onReconnect(() => {
       this.#judgesAtMs = performance.now() + this.#options.ackWaitMs;
       this.#listedAtMs = Number.NEGATIVE_INFINITY;
@@ -127,7 +127,7 @@ export class DeadWorkers {
     if (!sibling.asked) return;
     sibling.goneMs = sibling.answer === 'gone' ? (sibling.goneMs ?? 0) + elapsedMs : undefined;
     if (sibling.answer === 'present') sibling.silentMs = 0;
-    // While this worker does not receive even its own answer, it is unknown whether the other one is silent.
+    // While this worker does not even receive its own answer, it cannot know whether the other one is silent.
     else if (sibling.answer === undefined && this.#isSelfPresent) sibling.silentMs += elapsedMs;
   }
 
@@ -135,7 +135,10 @@ export class DeadWorkers {
     return (goneMs !== undefined && goneMs >= GONE_MS) || silentMs >= this.#options.ackWaitMs;
   }
 
-  /** Asks the siblings that follow this worker, up to the first that was present. The order is a ring. Returns whether all of them were. */
+  /**
+   * Asks the siblings that follow this worker in the ring of ids, up to the first that is present. Returns whether all of them were
+   * present.
+   */
   #ask(): boolean {
     const { presence } = this.#options;
     const ids = [...this.#siblings.keys()].sort();
@@ -161,7 +164,7 @@ export class DeadWorkers {
     const { role, bucket, presence } = this.#options;
     if (performance.now() - this.#listedAtMs < LIST_MS) return;
     this.#listedAtMs = performance.now();
-    // A worker that starts during the read is not in its answer.
+    // A worker that starts during the read is missing from the answer.
     const known = [...this.#siblings.keys()];
     const entries = await bucket.under(workersKey(role)).catch(error => {
       // The next round reads them.
@@ -182,8 +185,8 @@ export class DeadWorkers {
   }
 
   /**
-   * Queues the items of a dead worker again. The revision of its entry decides which sibling does it, and shows a worker that still lives that it has
-   * lost its items.
+   * Queues the items of a dead worker again. The revision of its entry decides which sibling does so. If the worker is alive after all, the
+   * revision shows it that it has lost its items.
    */
   async #take(worker: string, sibling: Sibling): Promise<void> {
     const { role, bucket, presence } = this.#options;
@@ -195,7 +198,7 @@ export class DeadWorkers {
       await bucket.update(key, { ...entry.value, takenBy: presence.worker }, entry.revision);
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
-      // The worker has written its entry, so it lives, or another sibling was faster.
+      // Either the worker is alive and has written its entry, or another sibling was faster.
       sibling.goneMs = undefined;
       sibling.silentMs = 0;
       return;

@@ -10,14 +10,14 @@ import { pause, retry } from './retry.ts';
 
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
 export const LAG_RETRY_MS = 10;
-/** A replica that stays behind is asked again after this share of the time so far, because each answer may have megabytes. */
+/** A replica that still lags is asked again after a wait of this share of the time so far, because each answer may have megabytes. */
 const LAG_RETRY_SHARE = 0.25;
 const LAG_RETRY_MS_MAX = 1_000;
-/** Subjects for which the leader is asked when a replica returns a message for none of them. */
+/** Number of subjects for which the leader is asked, if a replica returns a message for none of them. */
 const EMPTY_CHECKS_MAX = 4;
 /**
- * Bytes of one answer with the newest messages of many subjects. Larger than what the entries of a list take, because an entry that is replaced
- * between two answers is in neither.
+ * Bytes of one answer with the newest messages of many subjects. It exceeds the entries of a list, because an entry that is replaced
+ * between two answers is in neither of them.
  */
 const NEWEST_BYTES_MAX = 8 * 1024 * 1024;
 const NO_MESSAGES = 404;
@@ -40,14 +40,14 @@ type Asked = 'one' | 'series' | 'newest';
 type State = { messages: StoredMessage[]; asked: Asked };
 
 /**
- * Reads stored messages with one request and without a consumer (direct gets, ADR-31 of NATS): the newest one of a subject, and from servers since
- * 2.11 the newest ones of many subjects, or a series of one. Any replica may answer, so `newest` asks a replicated stream again until the answer is as
- * new as the leader was at the call.
+ * Reads stored messages with one request and without a consumer (direct gets, ADR-31 of NATS): the newest message of a subject and, on
+ * servers since 2.11, the newest messages of many subjects, or a series of messages of one subject. Any replica may answer, so `newest`
+ * repeats a request to a replicated stream until the answer is as new as the leader's state at the time of the call.
  */
 export class DirectGets {
   readonly #connection: Connection;
   readonly #answers: AnswerInbox<State, Answer>;
-  /** Streams that this user may not read by direct gets: its permissions are those of a version without them. */
+  /** Streams that this user may not read by direct gets, because its permissions are those of a version without them. */
   readonly #denied = new Set<string>();
 
   constructor(connection: Connection) {
@@ -55,14 +55,14 @@ export class DirectGets {
     this.#answers = new AnswerInbox(connection, onMsg);
   }
 
-  /** Whether the server answers one request with several messages. */
+  /** Whether the server can answer one request with several messages. */
   get hasBatches(): boolean {
     return hasBatchGets(this.#connection.nc.info?.version ?? '');
   }
 
   /**
-   * In order of their sequences. Undefined when more subjects match than the server answers, and on servers before 2.11. `all`: a filter for
-   * all subjects of the stream.
+   * In order of sequence. Undefined when more subjects match than the server answers, and on servers before 2.11. `all`: a filter that
+   * matches all subjects of the stream.
    */
   async newest(stream: string, all: string, subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
     if (!this.hasBatches) return undefined;
@@ -90,8 +90,8 @@ export class DirectGets {
   }
 
   /**
-   * The newest message of one subject, as the leader of the stream has it; null if it has none. A lagging replica may answer a direct get, so only a
-   * stream without replicas is read with one: its answer is not JSON and so costs less.
+   * The newest message of one subject, as the leader of the stream has it; null if it has none. A direct get costs less, because its answer
+   * is not JSON, but a lagging replica may answer it. So only a stream without replicas is read with one.
    */
   async newestFromLeader(stream: string, subject: string): Promise<NewestMessage | null> {
     const connection = this.#connection;
@@ -129,8 +129,8 @@ export class DirectGets {
   }
 
   /**
-   * Messages of one subject from a sequence on, at most `recordsMax` of them and about `bytesMax` bytes; `isLast`: none follows them. A replica
-   * that lags behind the leader answers with fewer. Rejects with LogDenied if the user may not read the stream in this way.
+   * Messages of one subject from a sequence on, at most `recordsMax` of them and about `bytesMax` bytes; `isLast`: no message follows them.
+   * A lagging replica returns fewer. Rejects with LogDenied if the user may not read the stream in this way.
    */
   async following(
     stream: string,
@@ -141,7 +141,7 @@ export class DirectGets {
     return answer === 'too many' ? { messages: [], isLast: true } : { messages: answer.messages, isLast: answer.pending === 0 };
   }
 
-  /** Pages of one answer: the server ends it early when it has many bytes. */
+  /** Pages of one answer, which the server ends early when it has many bytes. */
   async #read(stream: string, subjects: readonly string[], onPart: () => void): Promise<Exclude<Answer, string> | 'too many'> {
     const messages: StoredMessage[] = [];
     for (let upTo = 0; ; ) {
@@ -171,7 +171,7 @@ function onMsg({ state: { messages, asked }, end, fail }: OpenRequest<State, Ans
   const headers = headersOf(msg);
   const number = (name: string) => Number(headers?.get(name) || 0);
   const { code = 0, description = '' } = headers ?? {};
-  // Each of several messages names the one before it, and the end names the last one. A route between two servers may lose some of them.
+  // Each message of a series names the previous one, and the end names the last one. A route between two servers may lose some of them.
   const isNamed = asked !== 'one' && (code === 0 || code === END);
   const isBroken = isNamed && number('Nats-Last-Sequence') !== (messages.at(-1)?.seq ?? 0);
   if (isBroken) fail(transient('a message was lost'));

@@ -4,8 +4,8 @@ import { isWebhookCountKey, parseListKey } from '@hopline/log';
 import type { BUCKETS } from './names.ts';
 
 /**
- * Whether an entry of a bucket has the members that its readers rely on. Several services and agents write these buckets, and so may
- * operators: an invalid entry counts as absent, so that readers can still use the others.
+ * Whether an entry of a bucket has the members that its readers rely on. Several services, agents and sometimes operators write these
+ * buckets. An invalid entry counts as absent, so that readers can still use the others.
  */
 export type EntryCheck = (entry: Record<string, unknown>, key: string) => boolean;
 
@@ -68,7 +68,7 @@ const areRanges = optional(
 const areSpans = (spans: unknown) =>
   Array.isArray(spans) && spans.every(span => Array.isArray(span) && span.length === 2 && span.every(isNumber));
 
-/** Readers check entries of agents and requeues themselves. Only relays and notifiers write leases. */
+/** The entries of agents and of requeues are checked by their readers. Only relays and notifiers write leases. */
 type CheckedBucket = Exclude<keyof typeof BUCKETS, 'agents' | 'requeues' | 'leases'>;
 
 export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {

@@ -36,13 +36,16 @@ import { TailWatch } from './tail-watch.ts';
 import { TaskSubjects } from './task-subjects.ts';
 import type { Party } from './turn-queue.ts';
 
-/** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
+/**
+ * Bytes that the server stores for a record in addition to payload, subject and id: its own fields, and the headers with two copies of a
+ * trace.
+ */
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
 /** Time for one check of the newest record. A follower checks it again after the next quiet time. */
 const TAIL_MS_MAX = 8_000;
 
-/** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
+/** `isCompact`: records are stored without the members that repeat others (COMPACT_VERSION). */
 type JetStreamFactsOptions = {
   isCompact: boolean;
   history: HistoryReader;
@@ -50,7 +53,7 @@ type JetStreamFactsOptions = {
   follow: FollowOptions;
 };
 
-/** Tasks that are read at once where the server answers one request with one record. */
+/** Number of tasks that are read at once if the server answers a request with only one record. */
 const READS_AT_ONCE_MAX = 8;
 
 export class JetStreamFacts implements FactLog {
@@ -62,7 +65,7 @@ export class JetStreamFacts implements FactLog {
   readonly #history: HistoryReader;
   readonly #checks: RecordChecks;
   readonly #follow: FollowOptions;
-  /** One for each stream that was followed. */
+  /** One entry for each stream that was followed. */
   readonly #tails = new Map<string, TailWatch>();
   /** The server has accepted a task subscription of this user. */
   #mayFollow = false;
@@ -94,8 +97,8 @@ export class JetStreamFacts implements FactLog {
       return { seq, bytes };
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
-      // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack conflicts with its own
-      // record, which follows `expected`.
+      // Servers check the sequence before the id (2.15.2; R3 before 2.11). So a retry after a lost ack conflicts with the record that the
+      // first try stored after `expected`.
       const next = await this.#next(this.streamOf(taskId), subject, options.expected + 1);
       if (next?.header?.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };
       throw error;
@@ -128,8 +131,8 @@ export class JetStreamFacts implements FactLog {
   }
 
   /**
-   * Reads the newest records of tasks, many in one request. `onNewest` is called once for each task that has one, and with undefined for each task
-   * that must be read by itself.
+   * Reads the newest records of tasks, many in one request. `onNewest` is called once for each task that has one, and with undefined for
+   * each task that must be read separately.
    */
   async #newestOfEach(
     taskIds: readonly string[],
@@ -153,7 +156,7 @@ export class JetStreamFacts implements FactLog {
     await Promise.all([...byStream].map(([stream, ids]) => read(stream, ids)));
   }
 
-  /** Sequences and ids of the newest records of tasks, as far as one request for many finds them. */
+  /** Sequences and ids of the newest records of tasks, as far as one request for many tasks finds them. */
   async #idsOfNewest(taskIds: readonly string[]): Promise<Map<string, RecordMark>> {
     const found = new Map<string, RecordMark>();
     await this.#newestOfEach(taskIds, (taskId, newest) => {
@@ -251,14 +254,14 @@ export class JetStreamFacts implements FactLog {
   }
 
   async #next(stream: string, subject: string, from: number): Promise<NewestMessage | null> {
-    // Servers support this since 2.9; the type lacks it.
+    // Servers support this since 2.9, but the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
     const { jsm } = this.#connection;
     const get = () => jsm.streams.getMessage(stream, query);
     return newestOf(await retry(this.#connection, 'a record of a task', get, { readsFrom: stream }));
   }
 
-  /** The source of a follower of a task, without its live records. */
+  /** The source of a task's follower, without its live records. */
   sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
     const { jsm } = this.#connection;
     const subject = this.subjects.ofFacts(taskId);
@@ -278,7 +281,10 @@ export class JetStreamFacts implements FactLog {
     };
   }
 
-  /** Calls `onLive` with the task's live records until the returned function is called. The server may not have the subscription yet. */
+  /**
+   * Calls `onLive` with the task's live records until the returned function is called. When this returns, the server may not have the
+   * subscription yet.
+   */
   onLive(taskId: string, onLive: (live: JetStreamLive) => void, onDenied: () => void): () => void {
     const onUndecodable = () => this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
     const onMsg = (msg: Msg) => {
@@ -307,7 +313,8 @@ export class JetStreamFacts implements FactLog {
           removeListener();
           end();
         };
-        // The follower need not wait for the server's answer: unless a live record shows that it has missed nothing, it soon reads the log.
+        // The follower does not wait for the server's answer. It soon reads the log anyway, unless a live record shows first that it has
+        // missed nothing.
         if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });

@@ -6,7 +6,7 @@ import { HistoryReader } from './history-reader.ts';
 
 const PAGES_AT_ONCE = 16;
 
-test('a page that has waited too long for its turn is not read: its caller may have left, and others would wait behind it', async t => {
+test('a page that has waited too long for its turn is not read, because its caller may have left and would delay others', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { promise: answered, resolve: answer } = Promise.withResolvers<{ messages: []; isLast: true }>();
   let requests = 0;

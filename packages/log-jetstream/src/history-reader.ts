@@ -12,9 +12,9 @@ import { LoopTurns, type Party, PartySlots, type WaitLimit } from './turn-queue.
 export type HistoryMessage = Pick<Delivery, 'msg' | 'seq' | 'storedAt'>;
 
 /**
- * Reads the messages of a subject in pages. A page takes one direct get; where the server (before 2.11) or the permissions of the user do not
- * allow it, and for whole shards, it takes a consumer that lives for one pull. A slow client therefore never holds a consumer, and 500 clients that
- * replay at once do not need 500 consumers (which left 0.5 k/s of ingest, measured).
+ * Reads the messages of a subject in pages. A page takes one direct get. It takes a consumer that lives for one pull if the server (before
+ * 2.11) or the user's permissions do not allow direct gets, and for whole shards. A slow client therefore never holds a consumer, and 500
+ * clients that replay at once do not need 500 consumers (which left 0.5 k/s of ingest, measured).
  */
 const PAGE_RECORDS = 512;
 /** Messages per page for readers of whole shards. There are few such readers, and a page costs six requests. */
@@ -23,7 +23,7 @@ const SHARD_PAGE_RECORDS = 4_096;
 const BATCH_RECORDS = 256;
 /** Pages that one process reads concurrently. */
 const PAGES_AT_ONCE_MAX = 16;
-/** Share of these pages that one party may read, as with the slots of a worker. */
+/** Share of these pages that one party may read, like its share of a worker's slots. */
 const PARTY_PAGES_SHARE = 0.75;
 /**
  * Records of a longer page that its reader receives in one turn of the event loop: decoding and sending them takes 1 to 2 ms. Whole pages
@@ -31,7 +31,7 @@ const PARTY_PAGES_SHARE = 0.75;
  */
 const RECORDS_PER_TURN = 16;
 const PAGE_EXPIRES_MS = 2_000;
-/** Empty pages before the read fails, because the replica that answers may lag behind the leader that named the tail. */
+/** Number of empty pages before the read fails: the replica that answers may lag behind the leader that named the tail. */
 const EMPTY_PAGES_MAX = 5;
 
 /** The messages to read: those of a subject in a stream, up to a sequence. */
@@ -45,7 +45,7 @@ export class HistoryReader {
   readonly #slots = new PartySlots(PAGES_AT_ONCE_MAX, PARTY_PAGES_SHARE);
   readonly #turns = new LoopTurns();
   readonly #directGets: DirectGets | undefined;
-  /** The user lacks the permission for direct gets: the server's configuration is older than this version. */
+  /** The user lacks the permission for direct gets, because the server's configuration is older than this version. */
   #isDirectDenied = false;
 
   /** `directGets`: absent for streams whose readers use consumers. */
@@ -75,8 +75,9 @@ export class HistoryReader {
   }
 
   /**
-   * Yields the messages of a subject from `from` to the newest without first asking which one that is, and returns the sequence up to which all were
-   * read. Returns undefined and yields nothing if that is not possible: with several replicas only the leader knows the newest.
+   * Yields the messages of a subject from `from` to the newest without first asking which one that is, and returns the sequence up to which
+   * all were read. If that is not possible, because with several replicas only the leader knows the newest one, it yields nothing and
+   * returns undefined.
    */
   async *readToEnd(
     stream: string,
@@ -99,8 +100,8 @@ export class HistoryReader {
   }
 
   /**
-   * Like `read`, but yields batches while the rest of the page arrives. A batch soon becomes garbage, whereas a whole page would outlive
-   * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks in between.
+   * Like `read`, but yields batches while the rest of the page arrives. A batch is garbage soon, whereas a whole page would outlive the
+   * young generation of the heap. A slow reader holds a consumer but no slot, so its caller may read tasks in between.
    */
   readBatches(
     stream: string,
@@ -243,7 +244,7 @@ export class HistoryReader {
     return { ended: Promise.race([pulled, reached.promise]), close };
   }
 
-  /** Whether messages are left in the range; false if retention has removed the rest. */
+  /** Whether the range has further messages; false if retention has removed the rest. */
   async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
     const { jsm } = this.#connection;
     const get = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
@@ -261,7 +262,7 @@ function historyMessageOf({ seq, msg }: StoredMessage): HistoryMessage {
   return { msg, seq, storedAt: Date.parse(headersOf(msg)?.get('Nats-Time-Stamp') ?? '') };
 }
 
-/** Yields the batches up to `tail`. `onRead` gets the last sequence of each batch before it is yielded. */
+/** Yields the batches up to `tail`. Before each batch, `onRead` receives its last sequence. */
 async function* upTo(
   tail: number,
   batches: AsyncGenerator<readonly HistoryMessage[], PullEnd>,

@@ -20,7 +20,7 @@ import { retry } from './retry.ts';
 import { ShardReaders } from './shard-readers.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
-/** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
+/** `writer`: the writer of every record appended here. Tools and tests leave it out, so that the record determines the writer. */
 type JetStreamInputsOptions = { writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
@@ -29,7 +29,7 @@ export class JetStreamInputs implements InputLog {
   readonly #subjects: TaskSubjects;
   readonly #writer: Writer | undefined;
   readonly #history: HistoryReader;
-  /** One for each stream whose shards were read. */
+  /** One entry for each stream whose shards were read. */
   readonly #readers = new Map<string, ShardReaders>();
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamInputsOptions) {

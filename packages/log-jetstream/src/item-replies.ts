@@ -11,7 +11,7 @@ export function terminate(connection: Connection, msg: Msg): void {
   respond(connection, msg, TERMINATED);
 }
 
-/** The server delivers the item again when it receives nothing for another ack wait. */
+/** The server delivers the item again if it receives nothing for another ack wait. */
 export function inProgress(connection: Connection, msg: Msg): void {
   respond(connection, msg, IN_PROGRESS);
 }
@@ -26,7 +26,7 @@ export function returned(waitMs: number): string {
   return waitMs > 0 ? `${NAK} ${JSON.stringify({ delay: nanos(Math.ceil(waitMs)) })}` : NAK;
 }
 
-/** Not confirmed: if the response is lost, the item is delivered again after the ack wait. */
+/** Not confirmed: if the response is lost, the server delivers the item again after the ack wait. */
 function respond(connection: Connection, msg: Msg, response: string): boolean {
   return msg.reply !== undefined && msg.reply !== '' && connection.send(msg.reply, response);
 }

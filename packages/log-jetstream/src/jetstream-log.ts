@@ -119,7 +119,7 @@ function assemble(connection: Connection, client: ReadClient | undefined, isComp
   const bucket = <V>(name: string, isValid?: EntryCheck) => {
     return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), directGets, isValid });
   };
-  /** A bucket of which a sub-agent reads single entries. */
+  /** A bucket from which a sub-agent reads single entries. */
   const entries = <V>(name: EntryBucket, isValid?: EntryCheck) => {
     if (client === undefined) return bucket<V>(BUCKETS[name], isValid);
     const bucketOptions = { bucket: connection.names.bucket(BUCKETS[name]), directGets, isValid };

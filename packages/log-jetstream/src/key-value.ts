@@ -27,14 +27,14 @@ const PURGED = 'PURGE';
 const NOTHING = new Uint8Array(0);
 
 /**
- * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages does not
- * show that: a key that is overwritten while the consumer starts is counted wrongly (seen on 2.15.2), and a lagging replica counts only its
- * own messages. If writes never pause, the comparison is made at most this many times; a key that is still missing then was overwritten
- * each time before it was read.
+ * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages cannot be
+ * used: it is wrong if a key is overwritten while the consumer starts (seen on 2.15.2), and a lagging replica counts only its own messages.
+ * If writes never pause, the comparison is made at most this many times. A key that is then still missing was overwritten each time before
+ * it was read.
  */
 const COMPARISONS_MAX = 8;
 
-/** `isReadDirectly`: the users who read single entries may use direct gets. */
+/** `isReadDirectly`: the users that read single entries may use direct gets. */
 type KeyValueOptions = {
   bucket: string;
   directGets: DirectGets;
@@ -43,9 +43,8 @@ type KeyValueOptions = {
 };
 
 /**
- * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write without a leader is
- * retried, a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` does none of the
- * three.
+ * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write is retried while there is no leader,
+ * a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` does none of these.
  */
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
@@ -108,11 +107,13 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return entries;
   }
 
-  /** Splits filters that match too many entries for one request into halves. Undefined if the server does not answer for one subject either. */
+  /**
+   * Splits filters in half if they match too many entries for one request. Undefined if the server does not even answer for one subject.
+   */
   async #newestOf(subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
     const all = await this.#directGets.newest(this.#stream, `${this.#prefix}>`, subjects);
     if (all !== undefined || !this.#directGets.hasBatches || subjects.length < 2) return all;
-    // The rows of ended tasks, one for each shard, and a thousand open tasks may together be too many for one request.
+    // The rows of ended tasks (one row for each shard) and a thousand open tasks may together be too many for one request.
     const middle = Math.ceil(subjects.length / 2);
     const [first, second] = await Promise.all([
       this.#newestOf(subjects.slice(0, middle)),
@@ -152,7 +153,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
       const newest = await this.newest(key);
-      // A deleted entry, which `get` treats as absent, must not occupy its key for as long as it is stored.
+      // A deleted entry, which `get` treats as absent, must not occupy its key until retention removes it.
       if (!newest || (!isRemoval(newest.header?.get(OPERATION)) && this.#decode(newest.data, key) !== undefined)) throw error;
       return this.#write(key, encodePayload(value), newest.seq);
     }
@@ -179,7 +180,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async #revision(filter: string): Promise<number> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + filter });
-    // The last sequence of the stream cannot be used: that message may have been removed, and then no watch would ever reach it.
+    // The last sequence of the stream cannot be used, because its message may have been removed. A watch would then never reach it.
     return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
   }
 
@@ -195,8 +196,8 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     let created: string | undefined;
     let newestRead: Delivery | undefined;
     /**
-     * Revisions of a recreated bucket begin at 1, and a bucket that has lost its newest entries gives their revisions again. A reader would miss the entries
-     * with revisions up to the newest one that it has read.
+     * Revisions of a recreated bucket begin at 1, and a bucket that has lost its newest entries reuses their revisions. A reader would then
+     * miss every entry with a revision up to the newest one that it has read.
      */
     const begin = async (from: number, options: RetryOptions) => {
       const info = () => this.#connection.jsm.streams.info(this.#stream);
@@ -263,7 +264,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     }
   }
 
-  /** Read from the leader, because the loser of a race to create a key must see the winner's entry. */
+  /** Read from the leader, because the process that loses a race to create a key must see the winner's entry. */
   protected async newest(key: string): Promise<NewestMessage | null> {
     requireKey(key);
     const subject = this.#prefix + key;
@@ -284,7 +285,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return { type: 'entry', key, value: this.#decode(msg.data, key), revision: seq };
   }
 
-  /** Undefined for a value that readers cannot use, which counts as absent. */
+  /** Undefined for a value that readers cannot use. Such a value counts as absent. */
   #decode(payload: Uint8Array, key: string): V | undefined {
     const value = decodeValue(payload);
     if (value !== undefined && this.#isValid(value, key)) return value as V;

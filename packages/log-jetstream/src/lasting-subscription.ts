@@ -5,7 +5,7 @@ import { pause, retry } from './retry.ts';
 
 const RETRY_MS_BASE = 1_000;
 const RETRY_MS_MIN = 250;
-/** Longest pause between two tries. It is long because both this process and the server log each rejected try. */
+/** Longest pause between two tries. It is long because this process and the server both log each rejected try. */
 const RETRY_MS_MAX = 30_000;
 
 type LastingSubscriptionOptions = {

@@ -9,9 +9,9 @@ import { checkPeriodically } from './periodic-check.ts';
 import { retry } from './retry.ts';
 
 /**
- * The layouts of a log are stored in the description of its first stream of inputs, which every service may read. Processes read them at start,
- * after each reconnect and every LAYOUT_POLL_MS, and a layout begins LAYOUT_AHEAD_MS after it was stored. So each process knows a layout long
- * before a task can be in it, or stops accepting new tasks because it could not read the layouts. PROTOCOL.md section 2.5.
+ * The layouts of a log are stored in the description of its first stream of inputs, which every service may read. Processes read them at
+ * start, after each reconnect and every LAYOUT_POLL_MS, and a layout begins LAYOUT_AHEAD_MS after it was stored. So each process either
+ * knows a layout long before a task can be in it, or accepts no new tasks because it cannot read the layouts. PROTOCOL.md section 2.5.
  */
 
 /** Version of subjects and payloads. Different versions are incompatible. The charts have it as an annotation. */
@@ -20,8 +20,8 @@ export const FORMAT = 1;
 const LAYOUT_POLL_MS = 30_000;
 export const LAYOUT_AHEAD_MS = 10 * 60_000;
 /**
- * Share of LAYOUT_AHEAD_MS during which a process relies on the layouts that it read. The rest (2 minutes) is for clocks that differ, and for storing
- * a layout.
+ * Share of LAYOUT_AHEAD_MS during which a process relies on the layouts that it read. The rest (2 minutes) allows for clocks that differ
+ * and for the time to store a layout.
  */
 const KNOWN_SHARE = 0.8;
 
@@ -30,8 +30,8 @@ export const LAYOUT_TIMES: LayoutTimes = { pollMs: LAYOUT_POLL_MS, aheadMs: LAYO
 const DESCRIPTION = /^hopline format=\d+ shards=(\d+)(?: groups=(\d+))?(?: layouts=([\d/@,]+))?$/;
 
 /**
- * An earlier version expects exactly this of a log with one group, and refuses one with several groups or layouts, of which it would read only the
- * first. `layouts=` has the later ones: `<shards>/<groups>@<begins>`, separated by commas.
+ * An earlier version expects exactly this description of a log with one group. It refuses a log with several groups or layouts, of which it
+ * would read only the first. `layouts=` has the later layouts: `<shards>/<groups>@<begins>`, separated by commas.
  */
 export function descriptionOf({ list: [first, ...later] }: Layouts): string {
   const { shards, groups } = first!;
@@ -39,7 +39,10 @@ export function descriptionOf({ list: [first, ...later] }: Layouts): string {
   return `hopline format=${FORMAT} shards=${shards}${groups === 1 ? '' : ` groups=${groups}`}${added === '' ? '' : ` layouts=${added}`}`;
 }
 
-/** The description without the layouts after the first one: the part that never changes, and the description of the other streams and buckets. */
+/**
+ * The description without the layouts after the first one. This part never changes. It is also the description of the other streams and
+ * buckets.
+ */
 export function firstLayoutIn(description: string): string {
   return description.replace(/ layouts=\S*$/, '');
 }
@@ -81,12 +84,12 @@ type WatchLayoutsOptions = {
   isAdder?: () => boolean;
 };
 
-/** Takes layouts that are added while the process runs, and adds those that are wanted, until the log is closed. */
+/** Picks up layouts that are added while the process runs, and adds those that HOPLINE_LAYOUTS asks for, until the log is closed. */
 export function watchLayouts(connection: Connection, { times, onAdded, wanted = [], isAdder }: WatchLayoutsOptions): void {
   const take = async () => {
     const readAtMs = Date.now();
     const stored = await readLayouts(connection);
-    // A log in which another layout has begun is another log: new tasks are refused until the process is restarted.
+    // If another layout has begun, this is a different log: new tasks are refused until the process is restarted.
     const { layouts } = connection;
     const isSame = ({ begins, shards, groups }: Layout, at: number) => {
       const other = stored.list[at];
@@ -111,7 +114,9 @@ export function watchLayouts(connection: Connection, { times, onAdded, wanted = 
   connection.closed.addEventListener('abort', unlisten, { once: true });
 }
 
-/** The layouts of the log. Rejects with LogMismatch for a stream that is not Hopline's, with LogUnavailable at once if there is none. */
+/**
+ * The layouts of the log. Rejects with LogMismatch if the stream is not Hopline's, and at once with LogUnavailable if there is no stream.
+ */
 export async function readLayouts(connection: Connection): Promise<Layouts> {
   const name = connection.names.inputsStreams[0]!;
   const info = () =>
@@ -137,7 +142,7 @@ export function layoutSizesOf(setting: string): LayoutSize[] {
   });
 }
 
-/** Throws LogMismatch if the layouts of the log after the first one contradict those that are wanted. It may have fewer or more. */
+/** Throws LogMismatch if the log's layouts after the first one contradict the wanted ones. It may have fewer or more. */
 export function requireWanted({ list }: Layouts, wanted: readonly LayoutSize[]): void {
   const sizeOf = ({ shards, groups }: LayoutSize) => `${shards}/${groups}`;
   const stored = list.slice(1).map(sizeOf);
@@ -149,8 +154,9 @@ export function requireWanted({ list }: Layouts, wanted: readonly LayoutSize[]):
 }
 
 /**
- * Adds a layout, which begins after `aheadMs`: makes its streams like those of the first layout, and then stores it. A call that fails halfway can
- * be repeated. Resolves with all layouts. Rejects with LogMismatch for an impossible one, or while the newest one has not begun.
+ * Adds a layout, which begins after `aheadMs`: makes its streams like those of the first layout, and then stores it. A call that fails
+ * halfway can be repeated. Resolves with all layouts. Rejects with LogMismatch if the layout is impossible, or if the newest one has not
+ * begun.
  */
 export async function addLayout(connection: Connection, size: LayoutSize, aheadMs: number = LAYOUT_AHEAD_MS): Promise<Layouts> {
   const stored = await readLayouts(connection);
@@ -159,7 +165,7 @@ export async function addLayout(connection: Connection, size: LayoutSize, aheadM
     throw new LogMismatch(`the newest layout begins at ${new Date(newest.begins).toISOString()}: add another one after that`);
   const layouts = withNext(stored, size, aheadMs);
   const names = connection.names.with(layouts);
-  // Until now the streams of a log with one group bind the subjects of all shards, and those of two streams must not overlap.
+  // So far the streams of a log with one group bind the subjects of all shards, and the subjects of two streams must not overlap.
   if (stored.groups === 1) {
     const [inputs, facts] = [names.inputsStreams[0]!, names.factsStreams[0]!];
     await update(connection, inputs, { subjects: inputsSubjects(names, layouts, 0) });
@@ -189,7 +195,7 @@ function withNext({ list }: Layouts, { shards, groups }: LayoutSize, aheadMs: nu
   }
 }
 
-/** The bytes of each stream of `groups` groups that have `bytes` together. */
+/** The bytes of each stream if `groups` groups have `bytes` together. */
 export function shareOf(bytes: number, groups: number): number {
   return groups === 1 || bytes <= 0 ? bytes : Math.max(Math.min(bytes, GROUP_BYTES_MIN), Math.floor(bytes / groups));
 }
@@ -214,7 +220,7 @@ async function createLike(
   try {
     await retry(connection, name, () => streams.add({ ...spec }));
   } catch (error) {
-    // An earlier call created it, and the limits of the first stream were changed since then.
+    // An earlier call created the stream, and the limits of the first stream have changed since then.
     if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NAME_IN_USE) throw error;
     const found = await retry(connection, name, () => streams.info(name));
     if (found.state.messages > 0 || `${found.config.subjects}` !== `${subjects}`)

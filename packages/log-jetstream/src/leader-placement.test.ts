@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { nextMove, type PlacedStream } from './leader-placement.ts';
 
-/** Moves leaders until nothing is left to do; resolves with the number of leaders of each node. */
+/** Moves leaders until no move is left; resolves with the number of leaders on each node. */
 function settle(streams: PlacedStream[], mayMove?: (stream: PlacedStream) => boolean): Map<string, number> {
   const placed = new Map(streams.map(stream => [stream.name, stream]));
   for (let moves = 0; ; moves += 1) {
@@ -23,7 +23,7 @@ function settle(streams: PlacedStream[], mayMove?: (stream: PlacedStream) => boo
 
 const spread = (counts: Map<string, number>) => Math.max(...counts.values()) - Math.min(...counts.values());
 
-test('the leaders of three nodes become even to within one, wherever they begin', () => {
+test('the leaders become evenly spread over three nodes, to within one, wherever they start', () => {
   const nodes = ['a', 'b', 'c'];
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...nodes), { minLength: 1, maxLength: 40 }), leaders => {
@@ -55,7 +55,7 @@ test('a stream with a replica that lags or is away stays where it is', () => {
   assert.equal(nextMove(streams.map(stream => ({ ...stream, isWhole: false }))), undefined);
 });
 
-test('streams that must not move count too, and one node has nothing to spread', () => {
+test('streams that must not move also count, and on one node nothing moves', () => {
   const streams = ['fixed', 's1', 's2'].map((name, n) => ({
     name,
     leader: n === 2 ? 'b' : 'a',

@@ -4,8 +4,8 @@ import type { PlacementOptions } from './options.ts';
 import { checkPeriodically } from './periodic-check.ts';
 
 /**
- * Spreads the leaders of the streams over the nodes of NATS. The server elects a leader wherever it can, so after a restart of nodes one of them may lead
- * everything, and every append passes through it.
+ * Spreads the leaders of the streams over the nodes of NATS. The server elects a leader on any node, so after nodes have restarted one of
+ * them may lead every stream, and every append then passes through it.
  */
 
 /** Time between two checks, and so between two moves: a stream accepts nothing while its leader moves. */
@@ -43,7 +43,7 @@ async function moveOne(connection: Connection): Promise<void> {
     placed.push({ name, leader: cluster.leader, followers: replicas.map(replica => replica.name), isWhole });
   }
   const records = new Set([...names.inputsStreams, ...names.factsStreams]);
-  // The streams of records take nearly all the load, so they are spread by themselves first.
+  // The streams of records have nearly all the load, so they are spread first, without the others.
   const move = nextMove(placed.filter(({ name }) => records.has(name))) ?? nextMove(placed, ({ name }) => !records.has(name));
   if (move === undefined) return;
   await connection.api(`STREAM.LEADER.STEPDOWN.${move.stream}`, { placement: { preferred: move.to } });
@@ -51,9 +51,9 @@ async function moveOne(connection: Connection): Promise<void> {
 }
 
 /**
- * The next move towards an even spread. Undefined when no node leads two streams more than a node that could take one of them. `mayMove`: the streams
- * that may move; the others only count. If a stream can move only after another one has made room for it, that other move comes first, so that no
- * node ever leads more than before.
+ * The next move towards an even spread. Undefined unless a node leads at least two streams more than another node that could take one of
+ * them. `mayMove`: the streams that may move; the others only count. If a stream can move only after another one has made room, the other
+ * one moves first, so that no node ever leads more streams than before.
  */
 export function nextMove(
   streams: readonly PlacedStream[],

@@ -1,30 +1,30 @@
 import type { ClusterInfo, JetStreamManager } from '@nats-io/jetstream';
 
-/** The followers of a leader that was silent for less than this have elected no other one: nats-server waits for 4 to 9 s. */
+/** The followers of a leader that was silent for less than this have not elected another one: nats-server waits for 4 to 9 s. */
 const ELECTION_MS_MIN = 4_000;
-/** Less than the time after which `retry` repeats a read. */
+/** Shorter than the time after which `retry` repeats a read. */
 const SHARED_MS = 1_000;
 const NANOS_PER_MS = 1_000_000;
 
 /**
- * Reads from the leaders of replicated streams. A server that was deposed answers reads from its own state until it notices, up to 20 s later, that
- * the others do not follow it. So an answer counts only while the followers of the server that calls itself the leader have answered it so recently that
- * they can have elected no other one.
+ * Reads from the leaders of replicated streams. A deposed server answers reads from its own state until it notices, up to 20 s later, that
+ * the others no longer follow it. So an answer of a server that calls itself the leader counts only if its followers have answered it so
+ * recently that they cannot have elected another one.
  */
 export class Leaders {
   readonly #jsm: JetStreamManager;
   readonly #replicas: number;
-  /** For each stream, until when its leader leads, in milliseconds of this process. */
+  /** For each stream, the time until which its leader certainly leads, in milliseconds of this process. */
   readonly #leadsUntil = new Map<string, number>();
   readonly #asking = new Map<string, { atMs: number; answer: Promise<void> }>();
 
-  /** `replicas`: of each stream. A leader without other replicas is never deposed. */
+  /** `replicas`: number of replicas of each stream. A leader without other replicas is never deposed. */
   constructor(jsm: JetStreamManager, replicas: number) {
     this.#jsm = jsm;
     this.#replicas = replicas;
   }
 
-  /** The connection has ended, so another server may answer from now on. */
+  /** The connection has ended. From now on, another server may answer. */
   disconnected(): void {
     this.#leadsUntil.clear();
   }
@@ -32,7 +32,7 @@ export class Leaders {
   /** Rejects with an error that `retry` repeats if the answer may be that of a deposed leader. */
   async read<T>(stream: string, get: () => Promise<T>): Promise<T> {
     if (this.#replicas === 1) return get();
-    // Sent first, so that a server that answers the read as the leader has also answered this.
+    // Sent first, so that a server that answers the read as the leader has already answered this request.
     const asked = this.#leads(stream) ? undefined : this.#ask(stream);
     const [answer] = await Promise.all([get(), asked]);
     if (!this.#leads(stream)) throw deposed(stream);
@@ -43,7 +43,7 @@ export class Leaders {
     return performance.now() < (this.#leadsUntil.get(stream) ?? 0);
   }
 
-  /** Reads of a stream at the same time share one request, until its answer is late. */
+  /** Concurrent reads of a stream share one request, until its answer is late. */
   #ask(stream: string): Promise<void> {
     const asking = this.#asking.get(stream);
     const askedAt = performance.now();

@@ -4,7 +4,7 @@ import type { Msg } from '@nats-io/nats-core';
 import { decodeContinuesText, decodeFacts, idOf, originOf } from './codec.ts';
 import { type Headers, headersOf } from './message-headers.ts';
 
-/** A record as the server publishes it again when it has stored it. */
+/** A record as the server republishes it after storing it. */
 export class JetStreamLive implements LiveRecord {
   readonly seq: number;
   readonly last: number;

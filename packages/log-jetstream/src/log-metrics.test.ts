@@ -4,7 +4,7 @@ import { startTelemetry } from '@hopline/telemetry';
 import { LogMetrics } from './log-metrics.ts';
 import { LogNames } from './names.ts';
 
-test('events of the log are counted by kind, and those of a stream as shortages of it', async t => {
+test('events of the log are counted by kind, and events of a full stream as its shortages', async t => {
   const telemetry = await startTelemetry({ service: 'relay', instance: 'relay-1', version: '0', env: {} });
   t.after(() => telemetry.shutdown());
   const shown = new LogMetrics(telemetry.metrics, { watchesRetention: true, removesUnknown: true });

@@ -24,7 +24,7 @@ export class LogMetrics {
     );
   }
 
-  /** Creates the counters of the streams: one that appears with its first event would hide that event from every rate. */
+  /** Creates the counters of the streams at once: a counter that first appears with an event would hide that event from every rate. */
   startAtZero(names: LogNames): void {
     this.#factsStreams = names.factsStreams;
     const { logShortages, unknownRemoved } = this.#metrics;
@@ -38,7 +38,7 @@ export class LogMetrics {
     unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
   }
 
-  /** `at`: when the oldest entry of a stream was stored, epoch milliseconds. `ageMsMax`: age at which the stream removes entries. */
+  /** `at`: when the oldest entry of a stream was stored, in epoch milliseconds. `ageMsMax`: the age at which the stream removes entries. */
   onFirstEntry(stream: string, at: number, ageMsMax: number | undefined): void {
     if (this.#factsStreams.includes(stream)) this.#firstEntries.set(stream, { at, ageMsMax });
   }

@@ -6,7 +6,7 @@ import { MsgImpl } from '@nats-io/nats-core/internal';
 import fc from 'fast-check';
 import { headersOf, storedHeadersOf } from './message-headers.ts';
 
-/** A message as nats.js hands it over: one buffer with the headers before the payload. */
+/** A message as nats.js creates it: one buffer in which the headers precede the payload. */
 function received(headers: string, payload = ''): Msg {
   const bytes = Buffer.from(headers + payload);
   const hdr = headers === '' ? -1 : Buffer.byteLength(headers);
@@ -17,7 +17,7 @@ function received(headers: string, payload = ''): Msg {
 const name = fc.stringMatching(/^[A-Za-z][A-Za-z-]{0,11}$/);
 const value = fc.string({ unit: 'grapheme', maxLength: 12 }).map(text => text.replaceAll(/[\r\n]/g, ' '));
 
-test('a header is what nats.js reads, for any names and values, repeated names, and names that begin or end like another', () => {
+test('a header has the value that nats.js reads, for any names and values, repeated names, and names that begin or end like others', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(name, value), { maxLength: 6 }), name, (sent, other) => {
       const written = new MsgHdrsImpl();
@@ -65,7 +65,7 @@ test('a stored message with a header that nats.js refuses counts as one without 
   assert.equal(storedHeadersOf(stored('NATS/1.0\r\nx y: 3\r\n\r\n')), undefined);
 });
 
-test('the headers of a message that is not one of nats.js are its own', () => {
+test('a message that does not come from nats.js provides its own headers', () => {
   const headers = MsgHdrsImpl.fromRecord({ Seq: ['3'] });
   assert.equal(headersOf({ headers } as unknown as Msg), headers);
 });

@@ -4,7 +4,7 @@ import { defineConfig } from '@hopline/lifecycle';
 import { LogNames } from './names.ts';
 import { LOG_SETTINGS } from './settings.ts';
 
-test('without a prefix the names are those of the protocol; with one every name begins with it', () => {
+test('without a prefix the names match the protocol; with a prefix every name begins with it', () => {
   const plain = new LogNames();
   assert.deepEqual([plain.inputsStreams, plain.bucket('hopline_tasks')], [['A2A_RAW'], 'hopline_tasks']);
   assert.equal(plain.subject('a2a.raw.00.t'), 'a2a.raw.00.t');

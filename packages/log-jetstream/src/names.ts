@@ -31,12 +31,12 @@ export class LogNames {
   readonly workStream: string;
   readonly #prefix: string;
 
-  /** The layouts whose streams are named; one with all shards for names that were made for a number of groups. */
+  /** The layouts whose streams are named. Names that were made for a number of groups have one layout with all shards. */
   readonly layouts: Layouts;
 
   /**
-   * Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. A number stands for that many
-   * stream groups.
+   * Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. `layouts` may be just a
+   * number of stream groups.
    */
   constructor(prefix = '', layouts: Layouts | number = 1) {
     const groups = typeof layouts === 'number' ? layouts : layouts.groups;
@@ -96,7 +96,7 @@ export class LogNames {
     return [...this.inputsStreams, ...this.factsStreams, this.workStream, ...buckets];
   }
 
-  /** The first group has the plain name, so that a log with one group has the streams that it always had. */
+  /** The first group has the plain name, so that a log with one group keeps the names that its streams always had. */
   #grouped(name: string, groups: number): string[] {
     return Array.from({ length: groups }, (_, group) => this.#named(group === 0 ? name : `${name}_${group}`));
   }
@@ -106,7 +106,7 @@ export class LogNames {
   }
 }
 
-/** Layouts for the names of this many groups. Names do not depend on shards, so each layout has as many as it may. */
+/** Layouts for the names of this many groups. Names do not depend on shards, so each layout has the largest number of them. */
 function ofGroups(groups: number): Layouts {
   const first = { begins: 0, shards: SHARDS_MAX, groups: Math.min(groups, GROUPS_MAX) };
   const list = [first];

@@ -3,8 +3,8 @@ import { decodeFacts, idOf, isLaterFacts, originOf } from './codec.ts';
 import type { NewestMessage } from './direct-gets.ts';
 
 /**
- * The record in the newest message of a task, or the newest one before it with the sequence of that message. `read`: reads all records. Rejects with
- * LaterVersion if a later version wrote the message.
+ * The record in the newest message of a task. If that message has no record, the newest record before it, with the sequence of that
+ * message. `read`: reads all records. Rejects with LaterVersion if a later version wrote the message.
  */
 export async function newestFactsOf(
   newest: NewestMessage,

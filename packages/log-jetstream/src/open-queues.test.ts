@@ -6,7 +6,7 @@ import { QueueReports } from './open-queues.ts';
 
 const QUEUES = 25_000;
 
-test('a message that is to be sent later is sent, however many other queues have work in the meantime', async t => {
+test('a delayed message is sent, however many other queues get work in the meantime', async t => {
   const sent: string[] = [];
   const closed = new AbortController();
   t.after(() => closed.abort());

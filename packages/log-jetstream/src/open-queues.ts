@@ -7,8 +7,8 @@ import { pause, retry } from './retry.ts';
 import { isConsumerNotFound } from './stream-requests.ts';
 
 /**
- * The message about new work may be lost, and requesters of an earlier version send none. A worker searches for such work this often at
- * first, as in a rolling update, and then less and less often, because a thousand idle agents search too.
+ * The message about new work may be lost, and requesters of an earlier version send none. A worker therefore searches for such work: this
+ * often at first, for rolling updates, and then less and less often, because a thousand idle agents search too.
  */
 const SEARCH_MS_MIN = 5_000;
 const SEARCH_MS_MAX = 60_000;
@@ -19,7 +19,7 @@ const REPORTED_MAX = 10_000;
 /** The message for the queue of work without an owner. The message for a tenants' queue is the number of that queue. */
 const OWNERLESS = '-';
 
-/** Runs the queues of a role, each from its first work on: a queue without work needs no consumer. */
+/** Runs the queues of a role, each from the time of its first work: a queue without work needs no consumer. */
 export class OpenQueues {
   readonly #connection: Connection;
   readonly #role: Role;
@@ -61,15 +61,16 @@ export class OpenQueues {
       waitMs = Math.min(2 * waitMs, SEARCH_MS_MAX)
     ) {
       await this.#search(ended).catch(error => reportFailedCheck(this.#connection, `work for ${this.#role}`, error));
-      // Ends early at a reconnect, because a message may have been lost with the connection.
+      // Ends early at a reconnect, because a message may have been lost together with the connection.
       await pause(this.#connection, waitMs, ended);
     }
     all.abort();
   }
 
   /**
-   * Whether the queue of work without an owner is opened before its work comes. There are few supervisors, and each question of a user passes
-   * one. An agent opens it if it has ever had work; in a rolling update, relays of an earlier version send no message for it.
+   * Whether the queue of work without an owner is opened before it has work. Supervisors open it, because there are few of them and each
+   * user's question passes one. An agent opens it if it has ever had work, because in a rolling update relays of an earlier version send no
+   * message for it.
    */
   async #isOpenAtStart(signal: AbortSignal): Promise<boolean> {
     if (this.#role === 'supervisor') return true;
@@ -105,7 +106,7 @@ export class OpenQueues {
 
 type Report = { sentAtMs: number; next?: NodeJS.Timeout };
 
-/** The requester's side: informs the workers of a role that a queue has work. */
+/** The requester's side: it informs the workers of a role that a queue has work. */
 export class QueueReports {
   readonly #connection: Connection;
   readonly #reports = new Map<string, Report>();
@@ -115,7 +116,10 @@ export class QueueReports {
     connection.closed.addEventListener('abort', () => this.#clear(), { once: true });
   }
 
-  /** A worker that starts between two items must receive a message for the second item, so a message that is too early is sent later. */
+  /**
+   * A worker that starts between two items must receive a message for the second one. So a message that would come too soon after the first
+   * is delayed, not dropped.
+   */
   report(role: Role, queue: Queue): void {
     const key = `${role} ${queue}`;
     const nowMs = performance.now();
@@ -134,7 +138,7 @@ export class QueueReports {
     this.#connection.send(this.#connection.names.subject(workersSubject(role)), queue === undefined ? OWNERLESS : `${queue}`);
   }
 
-  /** A message that is to be sent later stays: its queue may wait for nothing else. */
+  /** A delayed message is kept: its queue may depend on nothing else. */
   #forgetSent(): void {
     for (const [key, { next }] of this.#reports) if (next === undefined) this.#reports.delete(key);
   }

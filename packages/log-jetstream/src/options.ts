@@ -20,11 +20,15 @@ export type JetStreamLogOptions = {
   /** Expected number of stream groups of the first layout, fixed when the streams are created. Default: that of the streams, GROUPS_DEFAULT for new ones. */
   groups?: number;
   /**
-   * Stores records of facts without the members that they repeat. Versions from before 2026-11-24 cannot read such records. Needed once, for streams
-   * that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
+   * Stores records of facts without the members that they repeat. Versions from before 2026-11-24 cannot read such records. Needed only
+   * once, for streams that such a version created: the stream remembers it, and new streams have it from the beginning. Requires
+   * nats-server 2.10. Default false.
    */
   compactsRecords?: boolean;
-  /** Layouts after the first one, which the process adds in order while `isAdder` returns true. Absent: it only takes those that others add. */
+  /**
+   * Layouts after the first one, which the process adds in order while `isAdder` returns true. Absent: it only picks up those that others
+   * add.
+   */
   addsLayouts?: { wanted: readonly LayoutSize[]; isAdder: () => boolean };
   /** Default LAYOUT_TIMES. */
   layoutTimes?: LayoutTimes;
@@ -37,8 +41,8 @@ export type JetStreamLogOptions = {
   user?: LogUser;
   credentials?: Credentials;
   /**
-   * Time for which servers may reject the credentials of an open log before the event `rejected`. Absent: it is tried again without a limit, as are
-   * those of a `credsFile`, which is read at each connection.
+   * Time for which servers may reject the credentials of an open log before the event `rejected`. Absent: the log tries again without a
+   * limit. So it does with a `credsFile`, which is read at each connection.
    */
   rejectedMsMax?: number;
   /** Requires TLS, even without files. Absent: TLS is used if the server requires it or a URL begins with `tls:`. */
@@ -54,11 +58,11 @@ export type JetStreamLogOptions = {
    * once. Default ACK_WAIT_MS.
    */
   ackWaitMs?: number;
-  /** As `ackWaitMs`, for items that no entry of a worker names yet, if that is shorter. Default UNCLAIMED_WAIT_MS. */
+  /** Like `ackWaitMs`, for items that no worker's entry names yet, if that is shorter. Default UNCLAIMED_WAIT_MS. */
   unclaimedWaitMs?: number;
-  /** Time before the items of a worker are delivered again when no other worker of its version is left to queue them. Default CLAIM_MS. */
+  /** Time before the items of a worker are delivered again if no other worker of its version is left to queue them. Default CLAIM_MS. */
   claimMs?: number;
-  /** Items of one queue of a role that run at the same time in all its workers. Default QUEUE_TURNS_MAX_DEFAULT. */
+  /** Maximum number of items of one queue of a role that run at the same time in all its workers. Default QUEUE_TURNS_MAX_DEFAULT. */
   queueTurnsMax?: number;
   /** Attempts at an item of work. Default ATTEMPTS_MAX_DEFAULT. */
   attemptsMax?: number;
@@ -80,8 +84,8 @@ export type JetStreamLogOptions = {
   /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
   watchesRetention?: boolean;
   /**
-   * Called at each of these checks for each stream with entries. `firstAt`: when the oldest one was stored, epoch milliseconds. `ageMsMax`: age at which
-   * the stream removes entries; undefined: no limit.
+   * Called at each of these checks for each stream with entries. `firstAt`: when the oldest one was stored, in epoch milliseconds.
+   * `ageMsMax`: the age at which the stream removes entries; undefined if it has no limit.
    */
   onFirstEntry?: (stream: string, firstAt: number, ageMsMax: number | undefined) => void;
   /**
@@ -89,13 +93,13 @@ export type JetStreamLogOptions = {
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
-  /** Creates streams and buckets again that are lost while the log is open. Absent: they are created when a log is opened. */
+  /** Creates streams and buckets again if they are lost while the log is open. Absent: they are created only when a log is opened. */
   restoresLost?: LostOptions;
-  /** Tasks that this relay follows for one agent, of all its processes. Default AGENT_TASKS_MAX. */
+  /** Maximum number of tasks that this relay follows for all processes of one agent. Default AGENT_TASKS_MAX. */
   agentTasksMax?: number;
   /** Reports a login that permits more than `user` needs. Default false. */
   checksLogin?: boolean;
-  /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
+  /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elected them. */
   placesLeaders?: PlacementOptions;
   follow?: Omit<FollowOptions, 'onReread' | 'onCheckFailed'>;
   /** Called when the streams are known, before they are read. */
@@ -126,10 +130,10 @@ export type PlacementOptions = {
 /** The numbers of a layout that is to be added. */
 export type LayoutSize = Pick<Layout, 'shards' | 'groups'>;
 
-/** Time between two reads of the layouts, and between storing a layout and its beginning. Tests use shorter ones. */
+/** Time between two reads of the layouts, and between storing a layout and its beginning. Tests use shorter times. */
 export type LayoutTimes = { pollMs: number; aheadMs: number };
 
-/** Time between two checks, and checks in a row that must miss a stream. Defaults LOST_CHECK_MS and LOST_CHECKS_MIN. */
+/** Time between two checks, and the number of consecutive checks that must miss a stream. Defaults LOST_CHECK_MS and LOST_CHECKS_MIN. */
 export type LostOptions = { checkMs?: number; checksMin?: number };
 
 export type MaxAges = {
@@ -143,7 +147,7 @@ export type MaxBytes = { inputs: number; facts: number; work: number; keyValue: 
 export type LogEvent =
   | { type: 'disconnected' | 'reconnected' | 'lame-duck'; server: string }
   | { type: 'server-error'; message: string }
-  /** The servers have rejected the credentials for `rejectedMsMax`. The log stays open, and tries again. */
+  /** The servers have rejected the credentials for `rejectedMsMax`. The log stays open and keeps trying. */
   | { type: 'rejected'; message: string }
   /** The NATS user lacks a permission. */
   | { type: 'denied'; message: string }
@@ -163,7 +167,7 @@ export type LogEvent =
   | { type: 'full' | 'nearly-full'; stream: string }
   /** This process has asked the leader of a stream to hand over to another node, because leaders were spread unevenly. */
   | { type: 'leader-moved'; stream: string; from: string; to: string }
-  /** A layout was added to the log. New tasks are in it from `begins` on, epoch milliseconds. */
+  /** A layout was added to the log. New tasks are in it from `begins` on (epoch milliseconds). */
   | { type: 'layout-added'; shards: number; groups: number; begins: number }
   /** HOPLINE_LAYOUTS names a layout that cannot be added yet. */
   | { type: 'layout-refused'; message: string }
@@ -180,15 +184,15 @@ export type LogEvent =
   /** The stream or bucket removes its oldest entries after `keptMs` because of its limit in bytes, before they reach their age limit. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
-   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, or has
-   * other records than those that were read, because it was restored or truncated, and is read from its beginning.
+   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: the stream was restored or truncated, so it
+   * ends before a checkpoint or has other records than those that were read; it is read again from its beginning.
    */
   | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role }
-  /** A check that this process repeats has failed, but not for an outage: this is a defect, or an unreadable NATS_CREDS_FILE. `what`: what was checked. */
+  /** A periodic check has failed, and not because of an outage: this is a defect, or an unreadable NATS_CREDS_FILE. `what` was checked. */
   | { type: 'check-failed'; what: string; error: unknown }
-  /** A worker of the role is dead, and this one has queued again the items that it ran. */
+  /** A worker of the role is dead, and this one has queued its items again. */
   | { type: 'worker-dead'; role: Role; items: number };
 
 const MINUTE_MS = 60_000;
@@ -199,21 +203,27 @@ const MIB = 1024 * 1024;
 /** About 30 MB in a relay. */
 export const AGENT_TASKS_MAX = 20_000;
 export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * DAY_MS };
-/** The share of one stream group: the largest record (1 MiB by default) must fit several times. */
+/** Minimum size of the streams of one group. There must be room for several of the largest records (1 MiB by default). */
 export const GROUP_BYTES_MIN = 16 * MIB;
 export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * MIB, work: 256 * MIB, keyValue: 128 * MIB };
-/** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
+/**
+ * A work item that is sent again within this time is stored only once. Longer than a takeover, an election and a publish timeout together.
+ */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * A repeated input is stored once within this time. nats-server keeps each id in memory (210 B), so the time is short, but longer than an
- * election and a publish timeout. A record that is stored twice anyway changes nothing, because its ordinals are folded once.
+ * An input that is sent again within this time is stored only once. nats-server keeps each id in memory (210 B), so the time is short, but
+ * longer than an election and a publish timeout. A record that is nevertheless stored twice changes nothing, because its ordinals are
+ * folded once.
  */
 export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
-/** As INPUTS_DUPLICATE_WINDOW_MS, for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */
+/**
+ * Like INPUTS_DUPLICATE_WINDOW_MS, for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least
+ * 100 ms.
+ */
 export const FACTS_DUPLICATE_WINDOW_MS = 1_000;
 /**
- * Retention of leases and of heartbeats of relays and notifiers, which are written every hour or more often. It is independent of the
- * retention of tasks: without the checkpoint in its lease a shard reads all stored inputs.
+ * Retention of leases and of heartbeats of relays and notifiers, which are written every hour or more often. It does not depend on the
+ * retention of tasks, because a shard that loses the checkpoint in its lease must read all stored inputs again.
  */
 export const LEASES_AGE_MS = 7 * DAY_MS;
 
@@ -230,22 +240,25 @@ export const WORK_CONSUMERS_MAX = 10_000;
  * ingress with 10,000 streams. Together 19,800.
  */
 export const FACTS_CONSUMERS_MAX = 20_000;
-/** One consumer for each of up to 256 shards, and 16 for the audits of each ingress: 1,056, doubled because takeovers overlap. */
+/**
+ * One consumer for each of up to 256 shards, and 16 for the audits of each ingress: 1,056. Doubled, because the consumers of two owners
+ * overlap in a takeover.
+ */
 export const INPUTS_CONSUMERS_MAX = 2_500;
 /** Two consumers for each process that watches the bucket, because a consumer and its replacement overlap: 2,100. */
 export const BUCKET_CONSUMERS_MAX = 2_500;
-/** Items of one role and task: a turn has at most 64 calls, each of which may be queued again once. */
+/** Items of one role and task: a turn has at most 64 calls, and each of them may be queued once again. */
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;
 /**
- * An item whose worker dies in its first 400 to 650 ms waits this long, so that text flows again within 3 s. Longer than the 1.67 s between two
- * keep-alives of versions before 2026-11-24, whose items live by them.
+ * An item whose worker dies in its first 400 to 650 ms waits this long, so that text flows again within 3 s. Longer than the 1.67 s between
+ * two of the keep-alives by which versions before 2026-11-24 keep their items.
  */
 export const UNCLAIMED_WAIT_MS = 2_000;
 /**
- * How long items stay claimed after a worker and all its siblings have died. Claims are renewed twice in this time, so a shorter time costs more
- * messages.
+ * How long items stay claimed after a worker and all its siblings have died. Each claim is renewed twice in this time, so a shorter time
+ * would cost more messages.
  */
 export const CLAIM_MS = 2 * 60_000;
 export const QUEUE_TURNS_MAX_DEFAULT = 4_096;

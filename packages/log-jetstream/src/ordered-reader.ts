@@ -8,15 +8,15 @@ import { pause, type RetryOptions, retry } from './retry.ts';
 
 export type Reading = {
   stream: string;
-  /** One subject filter or several: a list needs hasFilterLists, and may not have two that match one subject. */
+  /** One subject filter or several. A list needs hasFilterLists, and no subject may match two of its filters. */
   filter: string | string[];
   /** First stream sequence or time, or `last-per-subject`: the current newest message of each subject, then all new ones. */
   from: number | Date | 'last-per-subject';
   /** Called before each consumer is opened, with the sequence at which it would begin. Returns the sequence to use. */
   begin?: (from: number, options: RetryOptions) => Promise<number>;
-  /** Whether a batch is also yielded when the server shows, in a heartbeat, how far an idle consumer has looked. Default false. */
+  /** Whether an empty batch is yielded when a heartbeat of the server shows how far an idle consumer has looked. Default false. */
   yieldsUpTo?: boolean;
-  /** Whether a lost consumer is replaced, default true. Without it the reader ends. */
+  /** Whether a lost consumer is replaced, default true. If not, the reader ends. */
   replacesLost?: boolean;
   /** Bytes of one pull. A larger message is pulled by itself (`ReadSlots`). */
   bytesMax: number;
@@ -29,21 +29,24 @@ export type Batch = {
   deliveries: Delivery[];
   /** A pull ended because the server had no more messages. */
   idle: boolean;
-  /** With `yieldsUpTo`: all matching messages up to this sequence have been delivered, and there were no more. */
+  /** With `yieldsUpTo`: all matching messages up to this sequence have been delivered, and there are no more for now. */
   upTo?: number;
 };
 
 const READ_BATCH = 512;
-/** Length of a pull while the reader waits for `idle`, which the end of a pull reports. */
+/** Length of a pull while the reader waits for `idle`, which is reported when a pull ends. */
 const SHORT_PULL_EXPIRES_MS = 5_000;
-/** A relay has a reader for each shard, so the pulls of idle ones are long. Their heartbeats find a lost consumer as soon as short pulls would. */
+/**
+ * A relay has a reader for each shard, so the pulls of idle readers are long. Their heartbeats reveal a lost consumer as soon as short
+ * pulls would.
+ */
 const PULL_EXPIRES_MS = 60_000;
 const HEARTBEAT_MS = 1_000;
 /** The server removes a consumer that is idle for this long. A reader that pauses longer gets a new one. */
 const INACTIVE_MS = 30_000;
 const REOPEN_MS_BASE = 50;
 const REOPEN_MS_MAX = 2_000;
-/** The reader does not wait longer for the removal of its consumer. */
+/** Longest time that the reader waits for the removal of its consumer. */
 const DELETE_MS_MAX = 2_000;
 /** Time to open a consumer before the reader fails. */
 const READ_UNAVAILABLE_MS = 60_000;
@@ -63,8 +66,8 @@ export async function openConsumer(
     num_replicas: 1,
     ...startOf(from),
   };
-  // With replicas each try has a new name: if no answer comes, the consumer's server may be frozen, and a consumer with another name may be placed
-  // on another server.
+  // With replicas each try uses a new name: if no answer comes, the consumer's server may be frozen, and a consumer with another name may
+  // be placed on another server.
   const [firstName, isReplicated] = [readerName(), connection.replicas > 1];
   let used: string | undefined;
   let isOver = false;
@@ -105,8 +108,9 @@ export async function deleteConsumer(connection: Connection, stream: string, nam
 }
 
 /**
- * Whether another message has taken the place of one that was read, because the stream has lost its newest messages since (loss of power) and has
- * given their sequences again. False if the place is empty: a newer message of the subject or retention may have removed it.
+ * Whether a message that was read has been replaced by another one with its sequence: after a loss of power the stream may have lost its
+ * newest messages and reused their sequences. False if no message has the sequence, because a newer message of the subject or retention may
+ * have removed it.
  */
 export async function isReplaced(
   connection: Connection,
@@ -204,13 +208,13 @@ class DisposableConsumer {
     };
     this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, onDelivery, onIdle);
     this.#reading.signal.addEventListener('abort', this.#onAbort);
-    // The consumer may be there. A server in lame duck mode has removed its consumers and does not report it.
+    // The consumer may still exist. A server in lame duck mode removes its consumers without reporting it.
     this.#unlisten = this.#connection.onServerLeft(() => this.#lose());
   }
 
   /**
-   * Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: the one being yielded and the next. A message that is
-   * larger than a pull is requested when the others have been taken.
+   * Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: the one being yielded and the next. A message
+   * that is larger than a pull is requested after the others have been taken.
    */
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {

@@ -24,7 +24,10 @@ export function checkPeriodically(connection: CheckConnection, ms: number, what:
   return run;
 }
 
-/** Reports a failed check. An outage passes, and the next check does the work of this one; any other error is a defect, which would repeat unseen. */
+/**
+ * Reports a failed check unless an outage explains it: outages pass, and the next check does the work of this one. Any other error is a
+ * defect that would otherwise repeat unseen.
+ */
 export function reportFailedCheck({ closed, onEvent }: CheckConnection, what: string, error: unknown): void {
   if (!closed.aborted && !isOutage(error)) onEvent({ type: 'check-failed', what, error });
 }

@@ -4,7 +4,7 @@ import { NoRespondersError, RequestError } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
 
-/** A server without a subscriber answers within a millisecond; a present member never answers. */
+/** Without a subscriber the server answers within a millisecond. A member that is present never answers. */
 const ANSWER_MS_MAX = 250;
 
 /**

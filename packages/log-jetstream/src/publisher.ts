@@ -13,14 +13,14 @@ const PUBLISH_TIMEOUT_MS = 20_000;
 const IN_FLIGHT_MAX = 512;
 const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * Bytes that may wait to be sent. Beyond that, a publish fails at once or waits before its payload is encoded, so that memory stays bounded while the log
- * is unavailable.
+ * Bytes that may wait to be sent. A publish beyond that fails at once, or waits without an encoded payload, so that memory stays bounded
+ * while the log is unavailable.
  */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** Publishes that may wait for room. Further ones fail at once. */
 const ROOM_WAITERS_MAX = 8_192;
 const BUFFER_FULL = 'the publish buffer is full';
-/** Above this many bytes, publishes are not held for the end of the turn of the event loop. */
+/** Above this many bytes, publishes are sent without waiting for the end of the turn of the event loop. */
 const SEND_AT_ONCE_BYTES = 64 * 1024;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
@@ -28,7 +28,7 @@ const RETRY_MS_MAX = 1_000;
 const SWEEP_MS = 25;
 const NO_ANSWER = 'no answer';
 
-/** `hasRoom`: the buffer takes the publish, whatever its size. */
+/** `hasRoom`: the buffer accepts the publish, whatever its size. */
 type PublishOptions = RecordHeaders & { timeoutMs?: number | undefined; more?: Record<string, string>; hasRoom?: boolean };
 
 /** A publish that has no payload yet. `deadline`: monotonic milliseconds. */
@@ -39,12 +39,12 @@ type OpenPublish = {
   subject: string;
   payload: Uint8Array;
   headers: MsgHdrs;
-  /** Monotonic milliseconds, as is `retryAt`: setting the system clock must neither fail publishes in flight nor delay them. */
+  /** Monotonic milliseconds, like `retryAt`, because a change of the system clock must neither fail publishes in flight nor delay them. */
   deadline: number;
   failures: number;
   /** Time of the next try if no answer arrives. */
   retryAt: number;
-  /** True while an answer is awaited, false while it waits to be sent again. */
+  /** True while an answer is awaited, false while the publish waits to be sent again. */
   sent: boolean;
   why: string;
   resolve: (ack: { seq: number; duplicate: boolean }) => void;
@@ -52,10 +52,10 @@ type OpenPublish = {
 };
 
 /**
- * Publishes to streams and waits for acks, with one subscription for all answers and a map of open publishes: up to 3 times the
- * rate of `js.publish` (measured 111 k/s against 80 k/s at 64 in flight, 191 k/s against 65 k/s at 1024). Bounded in count and
- * bytes. A publish without an answer is sent again with the same message id, so it is stored once, but not before the server has read it. Nothing is
- * sent while disconnected, because nats.js would drop it silently.
+ * Publishes to streams and waits for acks, with one subscription for all answers and a map of open publishes: up to 3 times the rate of
+ * `js.publish` (measured 111 k/s against 80 k/s at 64 in flight, 191 k/s against 65 k/s at 1024). Bounded in count and bytes. A publish
+ * without an answer is sent again, but not before the server has read the first one; its message id is the same, so it is stored once.
+ * Nothing is sent while disconnected, because nats.js would drop it silently.
  */
 export class Publisher {
   /** Whether the streams store what was published. */
@@ -72,7 +72,7 @@ export class Publisher {
   #waitingBytes = 0;
   #sweeping = false;
   #fillQueued = false;
-  /** A PING is on its way whose answer shows that the server has read the publishes before it. */
+  /** A PING is in flight. Its answer will show that the server has read the publishes before it. */
   #isPinging = false;
   /** Set while the server rejects the subscription to acknowledgements. */
   #denied: Denial | undefined;
@@ -97,8 +97,8 @@ export class Publisher {
   }
 
   /**
-   * Resolves when stored. Rejects with LogConflict (the expected sequence is not the newest), LogUnavailable (timeout; it may or
-   * may not be stored), LogFull (at once: a publish that waits here would hold back others) or RecordTooLarge.
+   * Resolves when stored. Rejects with LogConflict (the expected sequence is not the newest), LogUnavailable (timeout; it may or may not be
+   * stored), LogFull (at once, because a publish that waits here would delay others) or RecordTooLarge.
    */
   async publish(subject: string, payload: Uint8Array, options: PublishOptions): Promise<{ seq: number; duplicate: boolean }> {
     this.#connection.requireOpen();
@@ -122,8 +122,8 @@ export class Publisher {
   }
 
   /**
-   * Like `publish`, but waits for room in the buffer within the same time limit, in the order of the calls. `encode` is called when there is room, so
-   * that what waits has no payload. The buffer may exceed its bound by one payload.
+   * Like `publish`, but waits for room in the buffer within the same time limit, in the order of the calls. `encode` is called only when
+   * there is room, so that waiting publishes have no payload. The buffer may exceed its bound by one payload.
    */
   async publishInTurn(
     subject: string,
@@ -151,7 +151,7 @@ export class Publisher {
     return promise;
   }
 
-  /** Lets the next publish in, which calls this again once its bytes are counted. */
+  /** Admits the next publish, which calls this again after its bytes are counted. */
   #letIn(): void {
     if (this.#isLettingIn || this.#waitingBytes >= WAITING_BYTES_MAX) return;
     const next = this.#roomWaiters.shift();
@@ -268,8 +268,9 @@ export class Publisher {
   }
 
   /**
-   * Sends the publishes again that are without an answer now, once the server has answered a PING: before that it has not read them either, and what
-   * is sent again would wait behind them. A server or a path that needs seconds for the window would thus get ever more to read (ADR 216).
+   * Waits for the answer to a PING, then sends the publishes again that have no answer yet. Without that answer the server may not have
+   * read the first copies, and the repetitions would only queue behind them: a server or a path that needs seconds for the window would get
+   * ever more to read (ADR 216).
    */
   #repeatWhenRead(): void {
     if (this.#isPinging) return;
@@ -283,7 +284,7 @@ export class Publisher {
         this.#send(open);
       }
     };
-    // Rejects when the connection is lost. The next one sends all of them again.
+    // Rejects when the connection is lost. After the next connection all of them are sent again.
     const pinged = this.#connection.nc.flush().then(repeat, () => {});
     void pinged.finally(() => {
       this.#isPinging = false;
@@ -294,7 +295,7 @@ export class Publisher {
     const { connected, names } = this.#connection;
     let reason = connected ? open.why : 'disconnected';
     if (reason === NO_LEADER) {
-      // Not expired again while the question is open. An ack that arrives in the meantime counts.
+      // They do not expire again while the PING is open. An ack that arrives in the meantime counts.
       open.deadline = Number.POSITIVE_INFINITY;
       const stream = names.streamOf(open.subject);
       if (await this.#connection.isMissing(stream)) reason = `${stream}: ${STREAM_MISSING}`;
@@ -303,7 +304,7 @@ export class Publisher {
     this.#settle(open, new LogUnavailable(`not acknowledged in time: ${reason}`));
   }
 
-  /** Sends open publishes again in their original order. The server recognizes by id those that it stored before the disconnect. */
+  /** Sends open publishes again in their original order. By their ids the server recognizes those that it stored before the disconnect. */
   #resend(): void {
     for (const open of [...this.#open.values()]) this.#send(open);
     this.#fill();

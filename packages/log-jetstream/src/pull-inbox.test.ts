@@ -32,7 +32,7 @@ const INBOX = '_INBOX.reader';
 const HEARTBEAT = { subject: INBOX, headers: { code: 100, description: 'Idle Heartbeat', get: () => '' } } as unknown as Msg;
 const settle = () => new Promise(resolve => setImmediate(resolve));
 
-/** A pull over the part of a connection that it needs. `pongs`: the answers to its PINGs, which the server sends when they are resolved. */
+/** A pull over the part of a connection that it needs. `pongs`: the answers to its PINGs. The test resolves them to send them. */
 function pulling(t: TestContext, pull: Pull) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pongs: (() => void)[] = [];
@@ -56,7 +56,7 @@ function pulling(t: TestContext, pull: Pull) {
 
 const READING = { batch: 512, expiresMs: 60_000, heartbeatMs: 1_000 };
 
-test('a request without a heartbeat is lost in less than four seconds, once the server has answered a PING', async t => {
+test('a request without a heartbeat counts as lost in less than four seconds, once the server has answered a PING', async t => {
   const { pongs, end, tick } = pulling(t, READING);
   tick(3_400);
   assert.equal(pongs.length, 0);
@@ -68,7 +68,7 @@ test('a request without a heartbeat is lost in less than four seconds, once the 
   assert.equal(end(), 'lost');
 });
 
-test('a heartbeat that arrives before the answer to the PING keeps the request', async t => {
+test('a request is kept if a heartbeat arrives before the answer to the PING', async t => {
   const { pongs, end, receive, tick } = pulling(t, READING);
   tick(4_000);
   receive(HEARTBEAT);
@@ -77,7 +77,7 @@ test('a heartbeat that arrives before the answer to the PING keeps the request',
   assert.deepEqual([pongs.length, end()], [1, undefined]);
 });
 
-test('a request without heartbeats is lost when it has not ended in time and the server answers a PING', async t => {
+test('a request that has no heartbeats counts as lost if it does not end in time and the server answers a PING', async t => {
   const { pongs, end, tick } = pulling(t, { batch: 1, expiresMs: 5_000 });
   tick(8_900);
   assert.equal(pongs.length, 0);

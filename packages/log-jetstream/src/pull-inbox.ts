@@ -30,20 +30,20 @@ export type Pull = { batch: number; bytesMax?: number; expiresMs: number; heartb
 export type PullEnd = 'full' | 'expired' | 'bytes' | 'lost';
 
 /**
- * The server ends a request in time; after this grace, which is for another server that is late, the inbox asks its own server by a PING and counts the
- * request as lost when the answer arrives. On 2.9 a missing consumer never answers (503 on newer servers).
+ * The server ends a request in time. If it does not within this grace period, which allows for a slow server of the consumer, the inbox
+ * sends a PING to its own server and counts the request as lost when the answer arrives. On 2.9 a request to a missing consumer is never
+ * answered (503 on newer servers).
  */
 const GRACE_MS = 4_000;
 /**
- * The same for a heartbeat. A server in lame duck mode removes the consumers of readers and reports none of them, so a shorter time is a shorter silence
- * of the texts (ADR 258).
+ * The same grace period for a heartbeat. A server in lame duck mode removes the consumers of readers without reporting it, so a shorter
+ * period makes the pause in the texts shorter (ADR 258).
  */
 const HEARTBEAT_GRACE_MS = 2_500;
 
 /**
- * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. nats.js's own `consume`
- * refills at three quarters and keeps recreated consumers for 5 minutes; here the reader decides when to pull, and learns how
- * each request ended.
+ * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. The reader decides when to pull, and
+ * learns how each request ended. nats.js's own `consume` refills at three quarters instead, and keeps recreated consumers for 5 minutes.
  */
 export class PullInbox {
   readonly #connection: Connection;
@@ -57,9 +57,9 @@ export class PullInbox {
   #received = 0;
   #end: ((end: PullEnd) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Whether each message proves that the request is not lost. */
+  /** Whether each received message proves that the request is not lost. */
   #hasHeartbeats = false;
-  /** The request is late, and the answer to the PING is awaited. */
+  /** The request is late, and the answer to a PING is awaited. */
   #isLate = false;
   #closing: Promise<void> | undefined;
 
@@ -104,7 +104,7 @@ export class PullInbox {
     return promise;
   }
 
-  /** Ends the request; messages that the server has sent already are still delivered. */
+  /** Ends the request. Messages that the server has already sent are still delivered. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -116,7 +116,7 @@ export class PullInbox {
     if (this.#subscription.isClosed()) return;
     const { connected, closed } = this.#connection;
     if (!connected || closed.aborted) return this.#subscription.unsubscribe();
-    // nats.js never settles a drain that the end of its connection interrupts.
+    // nats.js never settles a drain that is interrupted by the end of its connection.
     const ended = Promise.withResolvers<void>();
     const end = () => ended.resolve();
     closed.addEventListener('abort', end, { once: true });
@@ -129,7 +129,7 @@ export class PullInbox {
     this.#received += 1;
     if (this.#hasHeartbeats) this.#onSign();
     const delivery = parseDelivery(msg);
-    // The server delivers only with such a reply subject, so the reader must not count on what follows.
+    // The server always delivers with such a reply subject, so without one the reader must not rely on what follows.
     if (delivery === undefined) this.#finish('lost');
     else this.#onDelivery(delivery);
     if (this.#left === 0) this.#finish('full');
@@ -150,7 +150,7 @@ export class PullInbox {
       return;
     }
     const left = headers?.get('Nats-Pending-Messages');
-    // Messages that the server counts as delivered but that have not arrived are lost.
+    // Messages that the server counts as delivered, but that have not arrived, are lost.
     const isComplete = !left || Number(left) === this.#left;
     if (code === 404 || code === 408) this.#finish(isComplete ? 'expired' : 'lost');
     else if (code === 409 && description.includes('Exceeds MaxBytes')) this.#finish(isComplete ? 'bytes' : 'lost');
@@ -165,8 +165,8 @@ export class PullInbox {
   }
 
   /**
-   * Messages that the server sent before it answered a PING arrive before the answer. So neither a server that is late nor a process that was suspended loses its
-   * requests.
+   * Messages that the server sent before it answered a PING arrive before that answer. So no request counts as lost just because a server
+   * is slow or this process was suspended.
    */
   #onLate(): void {
     this.#isLate = true;
@@ -174,7 +174,7 @@ export class PullInbox {
     const lose = () => {
       if (this.#isLate && this.#end === end) this.#finish('lost');
     };
-    // Rejects when the connection is lost, and the request with it.
+    // Rejects when the connection is lost; the request is then lost with it.
     this.#connection.nc.flush().then(lose, () => {});
   }
 

@@ -5,8 +5,8 @@ import { retry } from './retry.ts';
 import { ANY_AGENT } from './users.ts';
 
 /**
- * Removes all records of a task. The streams refuse the removal of single messages, but not that of a subject. A repetition after a lost answer
- * counts less than was removed.
+ * Removes all records of a task. The streams deny the removal of single messages, but allow the removal of a subject. If an answer is lost,
+ * the repetition counts fewer records than were removed.
  */
 export async function purgeTask(connection: Connection, taskId: string): Promise<ErasedRecords> {
   requireTaskId(taskId);
@@ -19,7 +19,7 @@ export async function purgeTask(connection: Connection, taskId: string): Promise
   for (const role of ['supervisor', ANY_AGENT] as Role[])
     for (const filter of taskWorkFilters(role, taskId)) work += await purge(names.workStream, filter);
   const shard = layouts.shardOf(taskId);
-  // Before the facts: a relay that reads an input of a task without facts would begin the task again.
+  // Removed before the facts: a relay that reads an input of a task without facts would begin the task again.
   const inputs = await purge(names.inputsStreamOf(shard), rawTaskFilter(taskId, layouts));
   const facts = await purge(names.factsStreamOf(shard), logSubject(taskId, layouts));
   return { work, inputs, facts };

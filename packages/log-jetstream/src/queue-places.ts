@@ -5,26 +5,27 @@ import { consumerName, type Queue } from './names.ts';
 import { isConsumerNotFound } from './stream-requests.ts';
 
 /**
- * All questions of this process about the items of one queue share an answer of at most this age. Shorter than the wait before the first question.
+ * All questions of this process about the items of one queue share an answer that is at most this old. Shorter than the wait before the
+ * first question.
  */
 const QUEUE_READ_MS = 500;
-/** Items whose positions are remembered. The oldest one is dropped first. */
+/** Number of items whose positions are remembered. Beyond it the oldest one is dropped. */
 const POSITIONS_MAX = 20_000;
 const READINGS_MAX = 4_096;
 
-/** A queue at one time: the stream sequence up to which workers have its items, the items after it, and the end of the stream. */
+/** A queue at one time: the stream sequence up to which workers have its items, the number of items after it, and the end of the stream. */
 type Reading = { takenSeq: number; pending: number; lastSeq: number };
 
 /**
- * Estimates how many items wait before one. The queue states how many items wait in all, and the sequence of the item shows its place among them.
- * Items of other queues are between them, so the estimate assumes that they are spread evenly.
+ * Estimates how many items wait before one. The queue reports how many items wait in total, and the sequence of the item shows its place.
+ * Items of other queues lie in between, so the estimate assumes that they are spread evenly.
  */
 export class QueuePlaces {
   readonly #connection: Connection;
   readonly #readings = new BoundedMap<string, { reading: Promise<Reading>; readAtMs: number; seq: number }>(READINGS_MAX);
   /** Stream sequences of items, by subject. */
   readonly #positions = new BoundedMap<string, number>(POSITIONS_MAX);
-  /** True if the login lacks the permission. A later connection may have it. */
+  /** True if the login lacks the permission. After a reconnect it may have it. */
   #isDenied = false;
 
   constructor(connection: Connection) {
@@ -39,7 +40,7 @@ export class QueuePlaces {
     if (this.#isDenied) return undefined;
     try {
       const reading = await this.#recent(role, tenantQueueOf(owner));
-      // The item's position is not read here, because most items are taken at once.
+      // Does not read the item's position, because most items are taken at once.
       if (reading.pending === 0) return undefined;
       const seq = await this.#positionOf(this.#connection.names.subject(workSubject(role, taskId, owner)), reading.takenSeq);
       if (seq === undefined) return undefined;
@@ -52,7 +53,7 @@ export class QueuePlaces {
     }
   }
 
-  /** A reading that was made when the item at `seq` was stored. */
+  /** A reading from the time when the item at `seq` was stored. */
   #recent(role: Role, queue: Queue, seq = 0): Promise<Reading> {
     const key = consumerName(role, queue);
     const nowMs = performance.now();

@@ -5,7 +5,7 @@ import { ReadSlots } from './read-slots.ts';
 
 const MIB = 1024 * 1024;
 
-/** Reads that streams get at once, of 20 of each that wait. */
+/** The number of concurrent reads of each stream, when 20 of each stream wait. */
 async function atOnce(reads: ReadSlots, ...streams: string[]): Promise<Map<string, number>> {
   const begun = new Map<string, number>();
   const answered = Promise.withResolvers<void>();
@@ -24,7 +24,7 @@ async function atOnce(reads: ReadSlots, ...streams: string[]): Promise<Map<strin
   return counted;
 }
 
-test('the larger the recent answers are, the fewer reads are under way at once', async () => {
+test('the larger the recent answers were, the fewer reads are in progress at once', async () => {
   const reads = new ReadSlots();
   assert.deepEqual(await atOnce(reads, 'a'), new Map([['a', 12]]));
   reads.received(4 * MIB);
@@ -33,7 +33,7 @@ test('the larger the recent answers are, the fewer reads are under way at once',
   assert.deepEqual(await atOnce(reads, 'a'), new Map([['a', 12]]));
 });
 
-test('a stream that does not answer leaves reads to others, however large the records are', async () => {
+test('a stream that does not answer does not use up the reads of others, however large the records are', async () => {
   const reads = new ReadSlots();
   reads.received(64 * MIB);
   const begun = await atOnce(reads, 'a', 'b');

@@ -2,13 +2,13 @@ import { PartySlots } from './turn-queue.ts';
 
 const MIB = 1024 * 1024;
 /**
- * About how many bytes of records may be on their way to one connection as answers to reads. nats-server closes a connection for which more
- * than `max_pending` (64 MiB) wait, and answers about leases wait behind these bytes.
+ * Approximate number of bytes of records that may be on their way to one connection as answers to reads. nats-server closes a connection
+ * when more than `max_pending` (64 MiB) wait for it, and answers about leases wait behind these bytes.
  */
 const READS_BYTES_MAX = 16 * MIB;
 /** Bytes of a page of several messages. Its last message may exceed them. */
 export const PAGE_BYTES_MAX = MIB;
-/** Reads at once, however large the records are: a stream that does not answer must not hold up the others. */
+/** Number of reads that may always run at once, however large the records are: a stream that does not answer must not delay the others. */
 const READS_MIN = 2;
 /** Share of the reads that may be of one stream. */
 const STREAM_SHARE = 0.75;
@@ -16,8 +16,8 @@ const STREAM_SHARE = 0.75;
 const DECAY = 0.98;
 
 /**
- * Bounds the answers with records that are on their way to a connection. The size of a record is known only when it arrives, so as many are requested
- * at once as fit if each is as large as the largest of the recent ones.
+ * Bounds the answers with records that are on their way to a connection. The size of a record is known only when it arrives, so the number
+ * of concurrent requests assumes that each record is as large as the largest recent one.
  */
 export class ReadSlots {
   #expectedBytes = PAGE_BYTES_MAX;

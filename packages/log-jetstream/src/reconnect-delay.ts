@@ -1,17 +1,17 @@
-/** Milliseconds between two attempts to reach one server of NATS, and the most that chance adds. */
+/** Delay in milliseconds between two attempts to reach one NATS server, and the largest random addition to it. */
 const WAIT_MS = 250;
 const JITTER_MS = 250;
-/** A step of the wall clock that is smaller delays an attempt by less than two of them. */
+/** A clock step smaller than this delays an attempt by less than two such delays. */
 const STEP_MS_MIN = 1_000;
-/** Attempts after a step that do not wait for the clock: one for each server that a client may know. */
+/** Attempts after a clock step that ignore the clock: one for each server that a client may know. */
 const SERVERS_MAX = 8;
 
 type Clocks = { wallNow(): number; now(): number };
 
 /**
- * The delays of a connection that is opened again. nats.js 3.4 begins an attempt once the wall clock is later than that of the last attempt at the same
- * server and the delay. If the clock was set back meanwhile, it would begin none until the clock has caught up, so the delay is less than nothing then, by
- * as much as the clock was set back.
+ * The delays of a connection that is opened again. nats.js 3.4 starts an attempt when the wall clock has passed the time of the last
+ * attempt at the same server plus the delay. If the clock was set back in between, nats.js would not start one until the clock has caught
+ * up. In that case the delay is negative, by as much as the clock was set back.
  */
 export class ReconnectDelay {
   readonly #clocks: Clocks;

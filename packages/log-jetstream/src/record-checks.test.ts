@@ -29,7 +29,7 @@ test('checks that begin together share a request, and only those that it does no
   assert.deepEqual([requests, asked], [[['a', 'b', 'c']], [MARKS[2]!.id]]);
 });
 
-test('without the permission for a shared request each check is made by itself', async () => {
+test('without the permission for a shared request, each check has its own request', async () => {
   const { asked, checks } = checksOf(() => Promise.reject(new LogDenied('direct get')));
   assert.deepEqual(await Promise.all(MARKS.map(mark => checks.isLost(mark))), [false, false, true]);
   assert.equal(asked.length, MARKS.length);

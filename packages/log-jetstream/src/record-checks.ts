@@ -1,10 +1,10 @@
 import { type RecordMark, taskOfFactsId } from '@hopline/log';
 
-/** Checks from which one request for all is cheaper than a request for each. */
+/** Number of checks from which on one shared request is cheaper than a request for each. */
 const TOGETHER_MIN = 3;
 
 type RecordChecksOptions = {
-  /** The newest records of tasks. May lack tasks, which are then checked one by one. */
+  /** The newest records of tasks. It may lack some tasks, which are then checked one by one. */
   newest: (taskIds: readonly string[]) => Promise<ReadonlyMap<string, RecordMark>>;
   /** Checks one record. */
   isLost: (mark: RecordMark) => Promise<boolean>;
@@ -13,8 +13,8 @@ type RecordChecksOptions = {
 type Check = { mark: RecordMark; resolve: (isLost: boolean) => void; reject: (error: unknown) => void };
 
 /**
- * Checks whether the log still has records. The checks of one turn of the event loop share one request: a relay checks a record of each of its
- * shards at the same time, and for the last record of each task that has ended since the last time.
+ * Checks whether the log still has certain records. The checks of one turn of the event loop share one request, because a relay checks all
+ * its shards at the same time: a record of each shard, and the last record of each task that has ended since the previous check.
  */
 export class RecordChecks {
   readonly #options: RecordChecksOptions;
@@ -40,12 +40,13 @@ export class RecordChecks {
 
   async #checkTogether(checks: readonly Check[]): Promise<void> {
     const taskIds = [...new Set(checks.map(({ mark }) => taskOfFactsId(mark.id)))];
-    // Without an answer each gets its own, or its own error: the permissions may be those of a version without direct gets.
+    // Without an answer each check makes its own request, which fails with its own error: the permissions may be those of a version without
+    // direct gets.
     const newest = await this.#options.newest(taskIds).catch(() => new Map<string, RecordMark>());
     for (const check of checks) {
       const found = newest.get(taskOfFactsId(check.mark.id));
       if (found?.id === check.mark.id && found.seq === check.mark.seq) check.resolve(false);
-      // Its task has a newer record, or the log has lost it.
+      // Either the task has a newer record, or the log has lost this one.
       else this.#checkOne(check);
     }
   }

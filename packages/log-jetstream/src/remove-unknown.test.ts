@@ -25,7 +25,7 @@ test('consumers of the queues of a role stay, with or without workers', () => {
   const known = (['supervisor', 'agent.a-1_x', 'agent.guide'] as const).flatMap(role =>
     [undefined, 0, 7].map(queue => durable(consumerName(role, queue), names.subject(workFilter(role, queue)))),
   );
-  // An agent's name has no underscore, so the second consumer belongs to no role.
+  // An agent's name has no underscore, so the second consumer does not belong to a role.
   assert.deepEqual(unknown(known), ['agent-a-1_x', 'agent-a-1_x_0', 'agent-a-1_x_7']);
 });
 
@@ -44,7 +44,7 @@ test('a durable consumer that does not belong to Hopline is removed, whatever it
   );
 });
 
-test('short-lived consumers of other clients stay while they are few, and are all removed beyond that', () => {
+test('short-lived consumers of other clients stay while there are few of them; if there are more, all are removed', () => {
   const guests = Array.from({ length: GUEST_CONSUMERS_MAX }, (_, index) => shortLived(`cli${index}`, 300));
   assert.deepEqual(unknown(guests), []);
   const more = [...guests, shortLived('one-more')];
@@ -56,7 +56,7 @@ test('consumers that the operator names stay', () => {
   assert.deepEqual(unknown(listed, ['warehouse', 'audit-*']), ['audit', 'warehouse2']);
 });
 
-test('an item of work is in a queue of its role, or in none', () => {
+test('an item of work belongs to a queue of its role, or to none', () => {
   const cases: [subject: string, role: string, inQueue: boolean][] = [
     ['a2a.work.supervisor.t', 'supervisor', true],
     ['a2a.work.agent.guide.t', 'agent.guide', true],

@@ -9,23 +9,26 @@ import { isReaderName } from './reader-name.ts';
 import { isOutage } from './retry.ts';
 
 /**
- * Removes from the streams of the log objects that Hopline did not create and that would exhaust a shared limit. Any user of the log may
- * create durable consumers, and can have answers of NATS stored as work items that no worker can run. Both would otherwise stay until
- * their age limit.
+ * Removes objects from the streams of the log that Hopline did not create and that would exhaust a shared limit. Any user of the log may
+ * create durable consumers, and can have answers of NATS stored as work items that no worker can run. Both would otherwise stay until their
+ * age limit.
  */
 
 /** Time between two checks. One client creates about 700 consumers a second, far fewer than a stream allows. */
 const UNKNOWN_CHECK_MS = 10_000;
-/** Consumers that the server removes within this time after their last reader: operators use them to inspect a stream. */
+/**
+ * Consumers that the server removes within this time after their last reader has left are tolerated: operators use them to inspect a
+ * stream.
+ */
 const SHORT_LIVED_MS_MAX = 5 * 60_000;
-/** Short-lived consumers of other clients that may stay on a stream. Beyond that, all of them are removed. */
+/** Number of short-lived consumers of other clients that may stay on a stream. If there are more, all of them are removed. */
 export const GUEST_CONSUMERS_MAX = 64;
 /** When the work stream uses this share of its bytes or more, it is searched for items that no worker takes. */
 const WORK_SEARCH_SHARE = 1 / 8;
 const REMOVALS_AT_ONCE_MAX = 32;
 /** A user without the permission tries again after this time, because the permission may be granted in the meantime. */
 const DENIED_MS = 10 * 60_000;
-/** Most subjects of known roles that one check removes. */
+/** Maximum number of subjects of known roles that one check removes. */
 const SUBJECTS_PER_CHECK_MAX = 10_000;
 const NANOS_PER_MS = 1_000_000;
 
@@ -36,7 +39,7 @@ export function removeUnknown(
 ): void {
   const work = new UnknownWork(connection);
   let deniedUntil = 0;
-  // If a check fails for lack of a leader, the next one does its work.
+  // If a check fails because there is no leader, the next check does its work.
   const onError = (error: unknown) => {
     if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
     else reportFailedCheck(connection, 'unknown consumers and work', error);
@@ -98,7 +101,7 @@ async function removeConsumers(connection: Connection, stream: string, keptConsu
   if (removed.length > 0) onEvent({ type: 'unknown-consumers', stream, count: removed.length, name: removed[0]! });
 }
 
-/** Removes the items, REMOVALS_AT_ONCE_MAX at a time. Resolves with those that were removed. */
+/** Removes the items, at most REMOVALS_AT_ONCE_MAX at a time. Resolves with the items that were removed. */
 async function atOnce(items: readonly string[], remove: (item: string) => Promise<boolean>): Promise<string[]> {
   const left = [...items];
   const removed: string[] = [];
@@ -117,8 +120,8 @@ async function atOnce(items: readonly string[], remove: (item: string) => Promis
 }
 
 /**
- * The place of an item of work in the queue. `role`: the role in the subject, which need not exist. `inQueue`: whether a worker of that
- * role would take it.
+ * The place of an item of work in the queue. `role`: the role in the subject, which may not exist. `inQueue`: whether a worker of that role
+ * would take the item.
  */
 export function workPlaceOf(subject: string): { role: string; inQueue: boolean } {
   const [, , first = '', ...rest] = subject.split('.');
@@ -133,14 +136,14 @@ export function isRecord(payload: Uint8Array): boolean {
 }
 
 /**
- * Removes items of unknown roles, items outside all queues, and answers of NATS from a work stream that fills up. A role is known while an agent of
- * that name is registered or the consumer of a worker exists, so an agent that is away keeps its work.
+ * Removes items of unknown roles, items outside all queues, and answers of NATS from a work stream that is filling up. A role is known
+ * while an agent of that name is registered or a worker's consumer exists, so an agent that is away keeps its work.
  */
 class UnknownWork {
   readonly #connection: Connection;
-  /** Roles that were unknown at the last check. A worker that starts creates its consumer before the next one. */
+  /** Roles that were unknown at the last check. A worker that is starting creates its consumer before the next check. */
   #suspects = new Set<string>();
-  /** Subjects that begin with a record, by their number of items. */
+  /** Subjects whose first message is a record, with their numbers of items. */
   #records = new Map<string, number>();
 
   constructor(connection: Connection) {
@@ -168,7 +171,7 @@ class UnknownWork {
     }
     const due = [...unknown.keys()].filter(role => this.#suspects.has(role));
     this.#suspects = new Set(unknown.keys());
-    // If the subject is a prefix of others, only its own items are removed.
+    // If the subject is a prefix of other subjects, only its own items are removed.
     const filters = due.flatMap(role => (role === 'agent' ? [role] : [role, `${role}.>`]));
     let count = 0;
     const purge = async (filter: string) => {
@@ -183,15 +186,15 @@ class UnknownWork {
   }
 
   /**
-   * Subjects of queues whose oldest message is an answer of NATS, so that all of them are. In every other queue the oldest message is a
-   * record.
+   * Subjects of queues whose oldest message is an answer of NATS. All their messages are then such answers: in any other queue, the oldest
+   * message is a record.
    */
   async #answersIn(placed: ReadonlyMap<string, number>): Promise<string[]> {
     const { names } = this.#connection;
     for (const [subject, count] of this.#records) if (placed.get(subject) !== count) this.#records.delete(subject);
     const unread = [...placed.keys()].filter(subject => !this.#records.has(subject)).slice(0, SUBJECTS_PER_CHECK_MAX);
     return atOnce(unread, async subject => {
-      // nats.js has no method for the oldest message of a subject. The request fails if a worker has taken the item.
+      // nats.js has no method that reads the oldest message of a subject. The request fails if a worker has taken the item.
       const oldest = { next_by_subj: subject, seq: 1 };
       const { message } = await this.#connection.api<{ message: { data?: string } }>(
         `STREAM.MSG.GET.${names.workStream}`,

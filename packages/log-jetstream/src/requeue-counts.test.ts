@@ -5,7 +5,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { RequeueCounts, type RequeueEntry } from './requeue-counts.ts';
 
 const ITEM = { role: 'agent.files', taskId: 't1', seq: 7 } as const;
-/** Uses any bucket of the in-memory log, because the type of its values does not matter. */
+/** Uses an arbitrary bucket of the in-memory log, because the type of its values does not matter. */
 const bucket = () => createMemoryLog().leases as unknown as KeyValue<RequeueEntry>;
 
 test('each delivery counts once, and no longer counts after a later delivery', async () => {

@@ -2,8 +2,8 @@ import type { Role } from '@hopline/events';
 import { type KeyValue, LogConflict } from '@hopline/log';
 
 /**
- * `count` of the first `deliveries` deliveries of an item did not count as attempts: they were requeued or reached no worker. `begun`: the
- * last delivery that began in a worker, 1 by default.
+ * `count`: how many of the first `deliveries` deliveries of an item were not attempts, because they were requeued or reached no worker. `begun`: the last
+ * delivery that a worker began, 1 by default.
  */
 export type RequeueEntry = { deliveries: number; count: number; begun?: number };
 
@@ -11,15 +11,16 @@ type RequeuedItem = { role: Role; taskId: string; seq: number };
 
 const NONE: RequeueEntry = { deliveries: 0, count: 0 };
 /**
- * Two tries would be enough: an entry has at most two concurrent writers, the worker of the item and one that has lost it without noticing.
+ * Two tries would be enough, because at most two writers use an entry concurrently: the worker of the item, and a worker that has lost it
+ * without noticing.
  */
 const WRITE_TRIES_MAX = 3;
 
 /**
- * Counts how often an item of work was requeued, or was sent to a worker that it did not reach (its connection was frozen) or that runs it
- * already. The server counts deliveries only: `-NAK` has no reason that persists, headers of a stored message cannot change, and an item
- * queued again under a new count would duplicate the first if its writer died in between. Therefore the count is in a bucket and is written
- * before `-NAK`, so that it is right even if a worker dies between the two.
+ * Counts how often an item of work was requeued, was sent to a worker without reaching it (its connection was frozen), or was sent to a
+ * worker that already runs it. The server counts only deliveries: `-NAK` has no reason that persists, headers of a stored message cannot
+ * change, and an item queued again with a new count would duplicate the first one if its writer died in between. Therefore the count is in
+ * a bucket and is written before `-NAK`, so that it is right even if a worker dies between the two.
  */
 export class RequeueCounts {
   readonly #bucket: KeyValue<RequeueEntry>;
@@ -28,7 +29,7 @@ export class RequeueCounts {
     this.#bucket = bucket;
   }
 
-  /** Records that a delivery begins. Returns how many of the earlier ones were not attempts. */
+  /** Records that a delivery begins. Returns how many of the earlier deliveries were not attempts. */
   async begin(item: RequeuedItem, delivery: number): Promise<number> {
     const key = keyOf(item);
     const entry = await this.#bucket.get(key);
@@ -38,7 +39,8 @@ export class RequeueCounts {
     const count = before.count + lost;
     const value = { deliveries: Math.max(before.deliveries, delivery - 1), count, begun: Math.max(begun, delivery) };
     const write = entry === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, entry.revision);
-    // If the entry is not written, the next delivery counts this one as not begun. That is bounded, and better than an attempt that never runs.
+    // If the entry cannot be written, the next delivery counts this one as not begun. The number of such errors is bounded, and they are
+    // better than an attempt that never runs.
     await write.catch(() => {});
     return count;
   }
@@ -75,7 +77,7 @@ function isValid({ deliveries, count, begun = 1 }: RequeueEntry): boolean {
   return Number.isInteger(begun) && Number.isInteger(deliveries) && Number.isInteger(count) && count >= 0 && count <= deliveries;
 }
 
-/** The key contains the task, because sequences restart when the stream is created again. */
+/** The key contains the task, because sequences start over when the stream is created again. */
 function keyOf({ role, taskId, seq }: RequeuedItem): string {
   return `${role}.${taskId}.${seq}`;
 }

@@ -9,10 +9,10 @@ const LOST_CHECK_MS = 5_000;
 const LOST_CHECKS_MIN = 3;
 
 /**
- * Streams and buckets that are lost while relays run (an empty volume, an administrator) are created again by the relays: without them every question
- * fails, and nothing else would create them before a relay starts. Only the answer of JetStream that a stream does not exist counts, and only if it
- * gives that answer LOST_CHECKS_MIN times in a row while all other streams answer, too: servers that start, elect or are away do not answer in this way. The
- * checks end when the log is closed.
+ * Lets relays create streams and buckets again that are lost while they run (an empty volume, an administrator). Without those every
+ * question fails, and nothing else would create them before a relay starts. Only JetStream's own answer that a stream does not exist
+ * counts, and only if it comes LOST_CHECKS_MIN times in a row while all other streams answer: servers that are starting, electing or away
+ * do not answer in this way. The checks end when the log is closed.
  */
 export function restoreLost(
   connection: Connection,
@@ -41,7 +41,7 @@ export function restoreLost(
     refusal = undefined;
   };
   const onError = (error: unknown) => {
-    // The next check tries again after a fault that passes.
+    // After a fault that passes, the next check tries again.
     const message = error instanceof Error ? error.message : String(error);
     if (connection.closed.aborted || message === refusal) return;
     refusal = message;

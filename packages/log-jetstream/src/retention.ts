@@ -17,8 +17,8 @@ type StreamState = {
 };
 
 /**
- * A condition that the operator must know about: the stream removes entries because of its limit in bytes before they reach their age limit (discard
- * policy `old`), or it will soon refuse writes (`new`).
+ * A condition that the operator must know about: either the stream's limit in bytes removes entries before they reach their age limit
+ * (discard policy `old`), or the stream will soon refuse writes (`new`).
  */
 export function shortageOf({ config, state }: StreamState, nowMs: number): LogEvent | undefined {
   const { name: stream, max_bytes, max_age, discard } = config;
@@ -29,7 +29,7 @@ export function shortageOf({ config, state }: StreamState, nowMs: number): LogEv
   return keptMs < ageMs * NEARLY_FULL_SHARE ? { type: 'removes-by-bytes', stream, keptMs } : undefined;
 }
 
-/** Reads the extent from the stream's leader, because only the leader answers this request. */
+/** Reads the extent of the stream from its leader, because only the leader answers this request. */
 export async function readExtent(connection: Connection, stream: string): Promise<StreamExtent> {
   const { config, state, cluster, created } = await retry(connection, stream, () => connection.streams.info(stream));
   const bytesMax = config.max_bytes > 0 ? config.max_bytes : undefined;
@@ -49,8 +49,9 @@ export async function readExtent(connection: Connection, stream: string): Promis
 type LeaderInfo = { name?: string; leader?: string; leader_since?: string };
 
 /**
- * A leader of replicas loses no acknowledged record while it leads; servers report since when from 2.12 on. A server without a cluster loses none while
- * it runs, and has another id after each start. Undefined for one replica in a cluster.
+ * Identifies a period in which no acknowledged record is lost. With replicas that is the time in which one server leads; servers report its
+ * beginning from 2.12 on. A server without a cluster loses none while it runs, and has a new id after each start. Undefined for one replica
+ * in a cluster.
  */
 export function leadershipOf(cluster: LeaderInfo | undefined, serverId: string | undefined): string | undefined {
   const { name = '', leader, leader_since: since } = cluster ?? {};

@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts';
 import { ReadSlots } from './read-slots.ts';
 import { retry } from './retry.ts';
 
-/** The part of a connection that a request needs, to a server that answers every PING. */
+/** The part of a connection that a request needs. Its server answers every PING. */
 function connectionTo(reads: ReadSlots): Connection {
   return {
     connected: true,
@@ -21,7 +21,10 @@ function connectionTo(reads: ReadSlots): Connection {
 
 const settle = () => new Promise(resolve => setImmediate(resolve));
 
-/** A try that waited would be sent again and again, until most answers are for callers that no longer wait (ADR 215). */
+/**
+ * If tries began during the wait for a slot, they would be sent again and again, until most answers were for callers that no longer wait
+ * (ADR 215).
+ */
 test('a read that waits for its turn is sent once, however long it waits', async t => {
   mock.timers.enable({ apis: ['setTimeout', 'Date'] });
   t.after(() => mock.timers.reset());
@@ -67,7 +70,7 @@ test('while the answer to an earlier try arrives in parts, the request is not se
   };
   const received = retry(connectionTo(new ReadSlots()), 'a request', send);
   await repeated;
-  // Longer than the wait for the answer to the second try. Timers of mock.timers cannot be restarted.
+  // Longer than the wait for the answer to the second try, because timers of mock.timers cannot be restarted.
   for (let n = 0; n < 20; n += 1) {
     parts[0]!();
     await sleep(250);

@@ -4,19 +4,20 @@ import { PermissionViolationError } from '@nats-io/nats-core';
 import { type Connection, REQUEST_TIMEOUT_MS } from './connection.ts';
 import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 
-/** Wait for the answer to the first try, and to each later one, before the request is sent again. */
+/** Time to wait for the answer to the first try, and to each later one, before the request is sent again. */
 const FIRST_ANSWER_MS = 2_000;
 const LATER_ANSWER_MS = 4_000;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
 
 /**
- * `readsFrom`: stream of which the answer has records. The request then waits for its turn among the reads (ReadSlots), at most `timeoutMs`, and its tries
- * begin with its turn: a try that only waited would be repeated, and most answers would be for callers that no longer wait.
+ * `readsFrom`: the stream whose records the answer contains. The request then waits for its turn among the reads (ReadSlots), at most
+ * `timeoutMs`, and its tries begin only then: tries that began earlier would be repeated during the wait, and most answers would be for
+ * callers that no longer wait.
  */
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal; readsFrom?: string };
 
-/** `onPart`: called for each message of an answer that has several, so that it is not requested again while it arrives. */
+/** `onPart`: called for each message of an answer with several messages, so that the answer is not requested again while it arrives. */
 type Request<T> = (onPart: () => void) => Promise<T>;
 
 /**
@@ -50,7 +51,7 @@ async function repeat<T>(
         const denied = connection.toDenied(error);
         if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
-        // The time limit often cuts a try short. The answer to the try before it is more precise.
+        // The time limit often cuts a try short. The error of the previous try is then more precise.
         if (error instanceof OutOfTime) reason ??= error.message;
         else reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
       }
@@ -63,15 +64,15 @@ async function repeat<T>(
 }
 
 /**
- * The tries of one request. Those without an answer stay open until the time limit of nats.js, REQUEST_TIMEOUT_MS: at most six, and one more for each
- * reconnection in that time.
+ * The tries of one request. A try without an answer stays open until the time limit of nats.js, REQUEST_TIMEOUT_MS, so at most six are
+ * open, and one more for each reconnection in that time.
  */
 class Tries<T> {
   readonly #connection: Connection;
   readonly #request: Request<T>;
   /** The first answer to any try, or the first error that a repetition cannot change. */
   readonly #answer = Promise.withResolvers<T>();
-  /** Ends the current try. A part of an answer to any try restarts it. */
+  /** Ends the current try. A part of the answer to any try restarts its time. */
   #repeatTimer: NodeJS.Timeout | undefined;
   #isFirst = true;
 
@@ -82,8 +83,9 @@ class Tries<T> {
   }
 
   /**
-   * Sends the request. Rejects when the caller must send it again: this try has failed, the connection is lost, or no answer has come. A server that
-   * has not answered a PING has not read this try yet, so the next try waits for the PING: it would only queue behind this one, and add work.
+   * Sends the request. Rejects when the caller must send it again: this try has failed, the connection is lost, or no answer has come. A
+   * server that has not answered a PING has not read this try yet. The next try would only queue behind this one and add work, so it waits
+   * for the answer to the PING.
    */
   async next(leftMs: number, signal: AbortSignal | undefined): Promise<T> {
     const over = Promise.withResolvers<never>();
@@ -114,7 +116,7 @@ class Tries<T> {
     }
   }
 
-  /** Never resolves: an answer settles all tries. Rejects with an error that a repetition may change. */
+  /** Never resolves, because an answer settles all tries. Rejects with an error that may not recur in the next try. */
   async #send(onPart: () => void): Promise<never> {
     try {
       this.#answer.resolve(await this.#request(onPart));
@@ -153,7 +155,7 @@ const TRANSIENT_NAMES = new Set([
   'NoResponders',
   'ConnectionError',
   'Unanswered',
-  // "jetstream is not enabled": nats.js reports this when no server answers, for example because there is no leader.
+  // "jetstream is not enabled": nats.js reports this if no server answers, for example because there is no leader.
   'JetStreamNotEnabled',
 ]);
 

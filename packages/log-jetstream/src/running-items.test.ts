@@ -20,7 +20,7 @@ function started(t: TestContext) {
   return { running, sent, deliver };
 }
 
-test('the entry of a worker names items that have run for long enough, and the server is asked only for these', t => {
+test('a worker’s entry names the items that have run for long enough, and only these are claimed at the server', t => {
   const { running, sent, deliver } = started(t);
   const delivery = deliver(1);
   assert.deepEqual(running.claimable(AGES_MS.neverReached, 9), [], 'too young');
@@ -55,7 +55,7 @@ test('the oldest item without a claim decides when the next entry is due', t => 
   assert.equal(running.unclaimedSinceMs(), firstAtMs, 'another delivery of a running item does not make it young');
 });
 
-test('an item that has the sequence of a lost one is another item', t => {
+test('an item with the sequence of a lost item is a different item', t => {
   const { running, deliver, sent } = started(t);
   const lost = deliver(1, 1_000);
   running.claimed([lost]);

@@ -2,18 +2,21 @@ import type { Connection } from './connection.ts';
 import { inProgress, later } from './item-replies.ts';
 import type { Delivery } from './pull-inbox.ts';
 
-/** Keep-alives within unclaimedWaitMs, so that one or two may be lost. */
+/** Number of keep-alives within unclaimedWaitMs, so that one or two may be lost. */
 const KEEP_ALIVES_PER_WAIT = 3;
-/** Renewals within claimMs. All items of a worker are renewed together, because each renewal makes the server look through all items. */
+/**
+ * Number of renewals within claimMs. All items of a worker are renewed together, because each renewal makes the server look through all
+ * items.
+ */
 const RENEWALS_PER_CLAIM = 2;
 /** Renewals in one turn of the event loop. */
 const RENEWALS_AT_ONCE_MAX = 512;
 
 type RunningItem = {
-  /** The newest delivery, which keep-alives and acks refer to. */
+  /** The newest delivery. Keep-alives and acks refer to it. */
   delivery: Delivery;
   takenAtMs: number;
-  /** `claimed`: the entry of the worker names this delivery. `lost`: it did, and another worker has queued the item again. */
+  /** `claimed`: the entry of the worker names this delivery. `lost`: the entry named it, but another worker has queued the item again. */
   state: 'unclaimed' | 'claimed' | 'lost';
 };
 
@@ -21,8 +24,8 @@ type RunningItem = {
  * The items whose handlers run in this process, by stream sequence. An item that its worker has claimed costs one message a minute; others
  * are kept alive one by one.
  *
- * A server that has lost the end of its work stream gives the sequence of a lost item to another one. Both may run at the same time. The
- * server knows only the second one, and everything that is sent to it for a sequence concerns that.
+ * A server that has lost the end of its work stream gives the sequence of a lost item to another item. Both may run at the same time, but
+ * the server knows only the second one, and applies everything sent for that sequence to it.
  */
 export class RunningItems {
   readonly #connection: Connection;
@@ -32,8 +35,8 @@ export class RunningItems {
   readonly #timers: NodeJS.Timeout[];
 
   /**
-   * `claimMs`: how long the server keeps a claimed item for its worker without a renewal. `onChange`: the items that this worker
-   * should claim have changed.
+   * `claimMs`: how long the server keeps a claimed item for its worker without a renewal. `onChange`: called when the items that this
+   * worker should claim have changed.
    */
   constructor(
     connection: Connection,
@@ -60,13 +63,13 @@ export class RunningItems {
     return this.#find(delivery)?.delivery;
   }
 
-  /** Whether the item's sequence is that of another one, so that this worker must neither acknowledge nor return it. */
+  /** Whether the item's sequence now belongs to another item, so that this worker must neither acknowledge nor return it. */
   isReplaced({ seq, storedAt }: Delivery): boolean {
     const item = this.#items.get(seq);
     return item !== undefined && item.delivery.storedAt !== storedAt;
   }
 
-  /** Whether another worker has queued the item again, so that this worker must not return it. */
+  /** Whether another worker has queued the item again, in which case this worker must not return it. */
   isLost(delivery: Delivery): boolean {
     return this.#find(delivery)?.state === 'lost';
   }
@@ -75,7 +78,7 @@ export class RunningItems {
     return this.#find(delivery)?.state === 'claimed';
   }
 
-  /** Adds a delivery, the first one or another one of an item that runs. */
+  /** Adds a delivery: the first one, or another one of a running item. */
   add(delivery: Delivery): void {
     const { takenAtMs = performance.now() } = this.#find(delivery) ?? {};
     // The map keeps the order in which the items were taken.
@@ -88,7 +91,7 @@ export class RunningItems {
     if (this.has(delivery)) this.#items.delete(delivery.seq);
   }
 
-  /** The deliveries that the entry of this worker should name: items that have run for `afterMs`, at most `max`, the oldest first. */
+  /** The deliveries that the entry of this worker should name: at most `max` items that have run for `afterMs`, the oldest first. */
   claimable(afterMs: number, max: number): Delivery[] {
     const takenUntilMs = performance.now() - afterMs;
     const deliveries: Delivery[] = [];
@@ -99,7 +102,7 @@ export class RunningItems {
     return deliveries;
   }
 
-  /** When the oldest item was taken that the entry of this worker does not name, on the clock of `performance.now`; undefined without one. */
+  /** When the worker took the oldest item that its entry does not name, on the clock of `performance.now`; undefined if there is none. */
   unclaimedSinceMs(): number | undefined {
     for (const { state, takenAtMs } of this.#items.values()) if (state === 'unclaimed') return takenAtMs;
     return undefined;
@@ -155,7 +158,7 @@ export class RunningItems {
       if (state === 'unclaimed' && nowMs - takenAtMs >= youngMs) inProgress(this.#connection, delivery.msg);
   }
 
-  /** Only a return with a delay may set a time longer than the ack wait of the queue, which all versions share. */
+  /** Only a delayed return can set a time longer than the ack wait of the queue, which all versions share. */
   #extend({ delivery }: RunningItem): boolean {
     return later(this.#connection, delivery.msg, this.#claimMs);
   }

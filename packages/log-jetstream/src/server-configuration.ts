@@ -21,13 +21,13 @@ export type Password = { text: string } | { variable: string };
 
 export const ADMIN = 'admin';
 
-/** All users of a cluster: the services, each agent, and people. The name of an agent becomes part of its subjects. */
+/** All users of a cluster: the services, each agent, and people. The name of an agent is part of its subjects. */
 export function serverUsers(agents: readonly string[]): ServerUser[] {
   for (const name of agents) requireAgent(name);
   return [ADMIN, ...SERVICE_USERS, ...agents.map(name => `agent.${name}` as const)];
 }
 
-/** Name of a user in NATS. Clusters that share an account have different ones. */
+/** Name of a user in NATS. Clusters that share an account have different user names. */
 export function userName(user: ServerUser, prefix = ''): string {
   return new LogNames(prefix).subject(user === ANY_AGENT ? 'agent' : user);
 }
@@ -38,16 +38,17 @@ export function passwordVariable(user: ServerUser): string {
   return `NATS_${name}_PASSWORD`;
 }
 
-/** `groups`: the most stream groups that the log may have. */
+/** `groups`: the largest number of stream groups that the log may have. */
 type AccountsOptions = { prefix?: string | undefined; groups?: number };
 type AuthorizationOptions = PermissionOptions & AccountsOptions;
 
 const PULL = '$JS.API.CONSUMER.MSG.NEXT.';
-/** Limits of the account of an agent. That of subscriptions is for each connection. */
+/** Limits of an agent's account. The limit of subscriptions applies to each connection. */
 export const AGENT_LIMITS = '{ max_connections: 1024, max_subscriptions: 8192 }';
 /**
- * How long NATS keeps a place for the answer to a request of an agent. A place takes about a kilobyte, and a request that is never answered keeps it for up to
- * twice this time. Longer than a worker's pull, and than answers are late; a confirmation is asked for again.
+ * How long NATS keeps a place for the answer to a request of an agent. A place takes about a kilobyte, and a request that is never answered
+ * keeps it for up to twice this time. This is longer than a worker's pull and than any delay of an answer; a worker requests a missing
+ * confirmation again.
  */
 const ANSWER_WAITS: [prefix: string, wait: string][] = [
   ['$JS.ACK.', '5s'],
@@ -66,8 +67,9 @@ export function authorization(
 }
 
 /**
- * The block `accounts` of a nats-server configuration, in place of `authorization`: the log and the users of services in one account, each agent in an account of
- * its own. NATS makes the reply subjects of what it imports, so no request of an agent names a subject of the log.
+ * The block `accounts` of a nats-server configuration, which replaces `authorization`: the log and the users of the services are in one
+ * account, and each agent is in an account of its own. NATS replaces the reply subjects of imported requests, so no request of an agent can
+ * name a subject of the log.
  */
 export function accounts(users: ReadonlyMap<ServerUser, Password>, { prefix = '', groups = 1 }: AccountsOptions = {}): string {
   const names = new LogNames(prefix, groups);
@@ -76,7 +78,7 @@ export function accounts(users: ReadonlyMap<ServerUser, Password>, { prefix = ''
     .filter(user => isAgentUser(user) && user !== ANY_AGENT)
     .map(user => user.slice('agent.'.length));
   const ofOthers = named.flatMap(name => [readSubject(name), readerSubject(name, '*')]).map(subject => names.subject(subject));
-  // The processes of one agent must be in one account, or they could not ask each other. Without reads no agent starts.
+  // The processes of one agent must be in one account; otherwise they could not ask each other. Without reads no agent starts.
   const deniedOf = (user: ServerUser) => (user === ANY_AGENT ? ofOthers : []);
   const all = [...users].map(([user, password]) => ({
     user,
@@ -108,7 +110,7 @@ export function accounts(users: ReadonlyMap<ServerUser, Password>, { prefix = ''
   return `accounts {\n${blocks.join('\n')}\n}\n`;
 }
 
-/** The account of a user, if agents have accounts of their own: that of the log for all others. */
+/** The account of a user if agents have accounts of their own; all other users have that of the log. */
 export function accountOf(user: ServerUser, prefix = ''): string {
   return isAgentUser(user) ? userName(user, prefix) : new LogNames(prefix).subject('hopline');
 }
@@ -129,7 +131,7 @@ function exported(what: { service: string } | { stream: string }, to: string): s
   return `      { service: ${JSON.stringify(what.service)}, ${accounts}, response: ${response}, threshold: "${threshold}" }`;
 }
 
-/** How nats-server treats the answers of a service. A pull is answered with several messages. */
+/** How nats-server treats the answers of a service. A pull has several messages as its answer. */
 export function answerTerms(service: string): { response: 'stream' | 'single'; threshold: string } {
   const [, threshold] = ANSWER_WAITS.find(([prefix]) => service.startsWith(prefix))!;
   return { response: service.startsWith(PULL) ? 'stream' : 'single', threshold };

@@ -192,9 +192,9 @@ type OpenOptions = { user: LogUser; logger: Logger; metrics?: HopMetrics } & Pic
 >;
 
 /**
- * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings
- * contradict each other, the server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS
- * cannot be used. Throws an uncaught error, which ends the process, when NATS has rejected the credentials for HOPLINE_NATS_REJECTED_MS.
+ * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError if a file is missing or if
+ * settings contradict each other, the server or its streams, and with a LogUnavailable of one sentence if NATS cannot be used. When NATS
+ * has rejected the credentials for HOPLINE_NATS_REJECTED_MS, it throws an uncaught error, which ends the process.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
   const { logger, metrics, ...rest } = openOptions;
@@ -245,7 +245,7 @@ function logOptionsOf(settings: LogSettings): Omit<JetStreamLogOptions, 'name'> 
   };
 }
 
-/** How long `checkNats` waits for a server that is starting. */
+/** How long `checkNats` waits for a server that is still starting. */
 const CHECK_MS_MAX = 2_000;
 
 /** Connects once and disconnects. Rejects with one sentence if services could not open the log with these settings. */
@@ -275,7 +275,7 @@ export async function backUpFromSettings(settings: LogSettings, { folder, onStre
   await connected(settings, connection => backUp(connection, folder, onStream));
 }
 
-/** Restores a backup into a server that has none of its streams. Needs the user `admin`. Rejects as openFromSettings. */
+/** Restores a backup into a server that has none of its streams. Needs the user `admin`. Rejects like openFromSettings. */
 export async function restoreFromSettings(settings: LogSettings, { folder, onStream }: BackupOptions): Promise<void> {
   await connected(settings, connection => restore(connection, { folder, replicas: settings.HOPLINE_REPLICAS }, onStream));
 }
@@ -305,7 +305,7 @@ function connectionOf(settings: LogSettings): Pick<JetStreamLogOptions, 'servers
   return { servers: settings.NATS_URL, ...(credentials && { credentials }), ...(tls && { tls }) };
 }
 
-/** Faults that a restart cannot repair are faults of the settings. */
+/** Faults that a restart cannot repair are reported as faults of the settings. */
 function asConfigError(error: unknown): never {
   if (error instanceof LogMismatch) throw new ConfigError([error.message], { cause: error.cause });
   if (error instanceof LogUnavailable && error.message.includes('unable to parse credentials'))
@@ -313,7 +313,7 @@ function asConfigError(error: unknown): never {
   throw error;
 }
 
-/** Files are read at each connection, but a file that is missing at the start is a fault of the settings. */
+/** Files are read at each connection, but a file that is missing at startup is a fault of the settings. */
 function requireFiles(settings: LogSettings): void {
   const names = ['NATS_TLS_CA_FILE', 'NATS_TLS_CERT_FILE', 'NATS_TLS_KEY_FILE', 'NATS_CREDS_FILE'] as const;
   const faults = names.flatMap(name => {

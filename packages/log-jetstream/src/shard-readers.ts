@@ -7,39 +7,40 @@ import type { Delivery } from './pull-inbox.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
 const MIB = 1024 * 1024;
-/** Milliseconds in which shards without a consumer are gathered, so that they share one. */
+/** Milliseconds for which shards without a consumer are collected, so that they share one. */
 const GATHER_MS = 10;
-/** Time between two looks for consumers that can be joined. */
+/** Time between two searches for consumers that can be joined. */
 const JOIN_MS = 500;
 /** Pause after the loss of a consumer that has delivered nothing. */
 const LOSS_MS_BASE = 50;
 const LOSS_MS_MAX = 2_000;
 /**
- * Longest distance, in sequences, between shards when they begin to share a consumer. Shards that are ahead receive the messages in between again,
- * and skip them.
+ * Longest distance, in sequences, between shards that begin to share a consumer. Shards that are ahead receive the messages in between
+ * again and skip them.
  */
 const DISTANCE_MAX = 4_096;
-/** The same distance in bytes, if each record is as large as the largest recent one. */
+/** The same distance in bytes, assuming that each record is as large as the largest recent one. */
 const DISTANCE_BYTES_MAX = 8 * MIB;
 /** The expected size of a record shrinks by this factor with each smaller one. */
 const DECAY = 0.999;
 /**
- * Bytes that nats-server may have on their way for all shards of a log: each consumer pulls the part of its shards, so that they do not become more
- * when shards have consumers of their own.
+ * Bytes that nats-server may have on their way for all shards of a log. Each consumer pulls the part of its shards, so the total does not
+ * grow when shards have consumers of their own.
  */
 const SHARDS_BYTES_MAX = 8 * MIB;
-/** Bytes that a shard keeps for a reader that does not take them. */
+/** Bytes that are kept for a shard whose reader does not take them. */
 const WAITING_BYTES_MAX = MIB;
 
 type ShardReadersOptions = { stream: string };
 
-/** Deliveries of one shard. `beforeLive`: newest sequence that the stream may have had before the reading began. */
+/** Deliveries of one shard. `beforeLive`: the newest sequence that the stream can have had before the reading began. */
 type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number };
 
 /**
- * Reads the shards of one stream of inputs. Shards that have reached the end of the stream share a consumer: for each message nats-server scans all
- * messages between it and the previous one of the same consumer, so with one consumer for each of 256 shards a message cost 211 µs of CPU, and with
- * one for all 70 (ADR 150). A shard that is far behind or slow has a consumer of its own until it has caught up.
+ * Reads the shards of one stream of inputs. Shards that have reached the end of the stream share a consumer: for each message nats-server
+ * scans all messages between it and the previous one of the same consumer. With one consumer for each of 256 shards a message cost 211 µs
+ * of CPU, and with one consumer for all shards 70 µs (ADR 150). A shard that is far behind or slow has a consumer of its own until it has
+ * caught up.
  */
 export class ShardReaders {
   readonly #connection: Connection;
@@ -48,11 +49,11 @@ export class ShardReaders {
   readonly #open = new Set<OpenShard>();
   readonly #readings = new Set<SharedReading>();
   readonly #sizes = new RecordSizes();
-  /** Consumers that were lost one after the other, without a delivery in between. */
+  /** Number of consumers lost in a row without a delivery in between. */
   #losses = 0;
   #gathering: NodeJS.Timeout | undefined;
   #joining: NodeJS.Timeout | undefined;
-  /** The user may not create a consumer with a list of subjects: its permissions are those of an earlier version. */
+  /** The user may not create a consumer with a list of subjects, because its permissions are those of an earlier version. */
   #isDenied = false;
 
   constructor(connection: Connection, options: ShardReadersOptions) {
@@ -61,8 +62,8 @@ export class ShardReaders {
   }
 
   /**
-   * The messages of a shard from a sequence on, in order, until `signal` aborts. Rejects with LogUnavailable when the stream cannot be read for a
-   * minute, and when the log is closed.
+   * The messages of a shard from a sequence on, in order, until `signal` aborts. Rejects with LogUnavailable when the stream has been
+   * unreadable for a minute, and when the log is closed.
    */
   async *read(shard: number, from: number, signal: AbortSignal): AsyncGenerator<ShardBatch, void> {
     const { closed } = this.#connection;
@@ -105,7 +106,7 @@ export class ShardReaders {
     }, ms);
   }
 
-  /** Begins to read shards: those that are near each other together. */
+  /** Begins to read shards. Shards that are near each other are read together. */
   #begin(shards: readonly OpenShard[]): void {
     const maxSize = this.#isDenied || !hasFilterLists(this.#connection.nc.info?.version ?? '') ? 1 : Number.POSITIVE_INFINITY;
     let group: OpenShard[] = [];
@@ -141,7 +142,7 @@ export class ShardReaders {
       },
       error => {
         const left = over();
-        // Each shard then has a consumer with one subject, as in the previous version.
+        // Each shard then has a consumer with one subject, like in the previous version.
         if (error instanceof LogDenied && left.length > 1) {
           this.#isDenied = true;
           this.#gather();
@@ -150,7 +151,7 @@ export class ShardReaders {
     );
   }
 
-  /** One subject for all shards of the stream: the server then compares no subjects. */
+  /** One subject for all shards of the stream, so that the server need not compare subjects. */
   #filtersOf(members: readonly OpenShard[]): string[] {
     const { layouts, names } = this.#connection;
     const { stream } = this.#options;
@@ -167,7 +168,10 @@ export class ShardReaders {
     }, JOIN_MS);
   }
 
-  /** Joins the consumers that have reached the end of the stream, and replaces those that still receive messages of shards that have left. */
+  /**
+   * Joins the consumers that have reached the end of the stream, and replaces consumers that still receive messages of shards that have
+   * left.
+   */
   #join(): void {
     const newest = Math.max(...[...this.#readings].map(({ position }) => position));
     const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#sizes.distanceMax);
@@ -203,12 +207,12 @@ class OpenShard {
   next: number;
   beforeLive = Number.MAX_SAFE_INTEGER;
   reading: SharedReading | undefined;
-  /** The share in the reading that it has left, until another one begins. */
+  /** The shard's part in the reading that it has left, until another reading begins. */
   unreadLeft: Unread | undefined;
   failure: { error: unknown } | undefined;
   waitingBytes = 0;
   #waiting: Delivery[] = [];
-  /** The newest batch, of which the reader may not have all yet. */
+  /** The newest batch. Its reader may not have taken all of it yet. */
   #taken: readonly Delivery[] = [];
   #wake: (() => void) | undefined;
   /** Called when its messages have been taken. */
@@ -221,7 +225,7 @@ class OpenShard {
     this.received = this.next - 1;
   }
 
-  /** Waits for a consumer, and has room for more messages. */
+  /** The shard is waiting for a consumer, and has room for more messages. */
   get isFree(): boolean {
     return this.reading === undefined && this.failure === undefined && this.#waiting.length === 0;
   }
@@ -290,11 +294,11 @@ class SharedReading {
   readonly #shards = new Map<string, OpenShard>();
   readonly #tokenAt: number;
   readonly #stop = new AbortController();
-  /** Every message of its shards before this sequence has been delivered. */
+  /** Every message of the consumer's shards before this sequence has been delivered. */
   #position: number;
-  /** The consumer had no more messages when it was last seen. Its server may lag behind the leader. */
+  /** The consumer had no more messages when it was last checked. Its server may lag behind the leader. */
   isAtEnd = false;
-  /** Messages that it had after the newest delivery, which was stored at `#storedAt`. */
+  /** Messages that the consumer had left after the newest delivery, which was stored at `#storedAt`. */
   #pending = 0;
   #storedAt = 0;
   /** A shard has left, and the consumer still receives its messages. */
@@ -324,13 +328,13 @@ class SharedReading {
     return this.#position;
   }
 
-  /** The share of each shard in the messages that the consumer has not delivered. */
+  /** Each shard's part of the messages that the consumer has not delivered. */
   get unreadOfEach(): Unread | undefined {
     if (this.isAtEnd || this.#pending === 0) return undefined;
     return { records: Math.ceil(this.#pending / this.#shards.size), storedAt: this.#storedAt };
   }
 
-  /** Ends when all shards have left, or the consumer is lost. Rejects as `readOrdered` does. */
+  /** Ends when all shards have left or the consumer is lost. Rejects like `readOrdered`. */
   async run(): Promise<void> {
     const { stream } = this.#options;
     const [first, ...others] = this.#filters;
@@ -356,7 +360,7 @@ class SharedReading {
     }
   }
 
-  /** A shard ends. Returns whether others remain: the consumer then receives messages that no reader needs. */
+  /** A shard ends. Returns whether others remain, in which case the consumer receives messages that no reader needs. */
   remove(open: OpenShard): boolean {
     this.#release(open);
     this.receivesInVain = this.#shards.size > 0;
@@ -364,7 +368,7 @@ class SharedReading {
     return this.receivesInVain;
   }
 
-  /** Ends the reading. Returns its shards, which continue where it ends. */
+  /** Ends the reading. Returns its shards, which continue from its end. */
   leave(): OpenShard[] {
     this.#stop.abort();
     const left = [...this.#shards.values()];
@@ -373,8 +377,8 @@ class SharedReading {
   }
 
   /**
-   * The consumer is lost. Its shards continue after the messages that they have received: if a crash of NATS has removed the end of the stream, later
-   * messages may have sequences up to which this consumer has looked.
+   * The consumer is lost. Each shard continues after the messages that it has received, not from the consumer's position: if a crash of
+   * NATS has removed the end of the stream, new messages may have sequences that this consumer has already passed.
    */
   lose(): OpenShard[] {
     const left = this.leave();
@@ -399,7 +403,7 @@ class SharedReading {
     return this.#position;
   }
 
-  /** Whether the stream has given sequences again up to which its shards have received messages. */
+  /** Whether the stream has reused sequences up to which its shards have received messages. */
   async #hasLostTail(lastSeq: number, options: RetryOptions): Promise<boolean> {
     let newest = { seq: 0, storedAt: 0 };
     for (const { received, receivedStoredAt } of this.#shards.values())
@@ -409,8 +413,9 @@ class SharedReading {
   }
 
   /**
-   * If the stream ends before a record that a shard has received, the shard is read from sequence 1: otherwise nothing would arrive until the stream
-   * reaches that sequence again. With 0 for a stream that has lost its tail, that is true of all shards. Records that were already folded are recognized.
+   * If the stream ends before a record that a shard has received, the shard is read from sequence 1. Otherwise nothing would arrive until
+   * the stream reaches that sequence again. 0, for a stream that has lost its tail, has this effect for all shards. Records that were
+   * already folded are recognized.
    */
   #returnToEnd(lastSeq: number): void {
     let isBehind = false;
@@ -439,7 +444,7 @@ class SharedReading {
     open.push(delivery);
   }
 
-  /** A slow shard leaves the others, and gets another consumer when it has room again. If it is the only one, the consumer waits. */
+  /** A slow shard leaves the others and gets another consumer when it has room again. If it is the only shard, the consumer waits. */
   async #waitForSlow(): Promise<void> {
     const isSlow = (open: OpenShard) => open.waitingBytes >= WAITING_BYTES_MAX;
     if (![...this.#shards.values()].some(isSlow)) return;

@@ -13,18 +13,23 @@ import { consumerName, type LogNames, type Queue } from './names.ts';
 
 /** Waiting pulls of one queue, one per process. */
 const WORK_PULLS_MAX = 4_096;
-/** The server removes a consumer without a worker when this time has passed after the age limit of its items, of which none is left then (ADR 147). */
+/**
+ * The server removes a consumer that has had no worker for the age limit of its items plus this time. None of its items is left then (ADR
+ * 147).
+ */
 const UNUSED_MS = 24 * 60 * 60_000;
 /** 2.10 and newer reject the creation of an existing consumer with other settings; older servers update it. */
 const CONSUMER_EXISTS = 10148;
 const CONSUMER_NOT_FOUND = 10014;
 
-/** `deliveriesMax`: the server limits all deliveries; only workers know which of them are attempts. */
+/** `deliveriesMax`: the server limits all deliveries, because only workers know which of them are attempts. */
 export type ConsumerSettings = { ackWaitMs: number; deliveriesMax: number; turnsMax: number };
 
-/** Requests about streams and about the consumers of the work stream. Each is sent once, and rejects with an error that `retry` knows. */
+/**
+ * Requests about streams and about the consumers of the work stream. Each is sent once, and rejects with an error that `retry` understands.
+ */
 export type StreamRequests = {
-  /** `filter`: subjects to list and count in `state.subjects`. */
+  /** `filter`: the subjects that `state.subjects` lists and counts. */
   info(stream: string, filter?: string): Promise<StreamInfo>;
   consumer(role: Role, queue: Queue): Promise<ConsumerInfo>;
   /** Creates the consumer of a queue, or updates it to these settings. */

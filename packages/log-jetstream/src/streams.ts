@@ -40,18 +40,16 @@ import {
 } from './options.ts';
 import { isTransient, pause, retry } from './retry.ts';
 
-/**
- * The streams and buckets of the log: how they are created, and which of their settings must match if they exist. PROTOCOL.md
- * section 7.
- */
+/** The streams and buckets of the log: how they are created, and which settings of existing ones must match. PROTOCOL.md section 7. */
 
-/** Name and value in the metadata of the stream of facts if relays store compact records in it. PROTOCOL.md section 4.5. */
+/** Name and value in the metadata of the facts stream which show that relays store compact records in it. PROTOCOL.md section 4.5. */
 const RECORDS_KEY = 'hopline.records';
 const COMPACT_RECORDS = `${COMPACT_VERSION}`;
 
 /**
- * `creates`: whether missing streams are created; otherwise they are awaited. `shards` and `groups`: those of the first layout; absent for
- * the numbers of the existing streams, the defaults if there are none. `compactsRecords`: records of an existing stream become compact.
+ * `creates`: whether missing streams are created; otherwise they are awaited. `shards` and `groups`: numbers of the first layout. Absent:
+ * the numbers of the existing streams or, if there are none, the defaults. `compactsRecords`: from now on, records of an existing stream
+ * are compact.
  */
 export type StreamsOptions = {
   creates: boolean;
@@ -69,9 +67,9 @@ export type StreamsOptions = {
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
 /**
- * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. The
- * creator also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match. Resolves with whether relays store
- * compact records.
+ * Creates missing streams, or waits until another process has created them. Several processes may create them at the same time. The creator
+ * also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match. Resolves with whether relays
+ * store compact records.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<boolean> {
   const readAtMs = Date.now();
@@ -116,10 +114,10 @@ async function layoutsOf(connection: Connection, { creates, ...set }: StreamsOpt
   }
 }
 
-/** The layouts in the description of an existing stream; one of another format is reported by `requireMatch`. */
+/** The layouts in the description of an existing stream. `requireMatch` reports a description of another format. */
 async function storedLayouts(connection: Connection, creates: boolean, timeoutMs: number): Promise<Layouts | undefined> {
   const { inputsStreams, factsStreams, workStream } = connection.names;
-  // The first one decides. The others have copies, in case it is missing.
+  // The first stream decides. The others have copies, in case it is missing.
   const firsts = [inputsStreams[0]!, factsStreams[0]!, workStream];
   const found = creates
     ? await Promise.all(firsts.map(name => findStream(connection, name, timeoutMs)))
@@ -131,13 +129,13 @@ async function storedLayouts(connection: Connection, creates: boolean, timeoutMs
   return undefined;
 }
 
-/** Makes the names of the connection those of the existing streams, for tools that need no other setting of the log. */
+/** Gives the connection the names of the existing streams, for tools that need no other setting of the log. */
 export async function useStoredLayouts(connection: Connection): Promise<void> {
   const found = await findStream(connection, connection.names.inputsStreams[0]!, FIND_MS_MAX);
   connection.useLayouts(parseDescription(found?.config.description ?? '') ?? Layouts.one(SHARDS_DEFAULT));
 }
 
-/** An earlier call may have stored the layouts only in the first stream. */
+/** An earlier call may have stored the layouts in only the first stream. */
 async function copyLayouts(connection: Connection, layouts: Layouts, timeoutMs: number): Promise<void> {
   const description = descriptionOf(layouts);
   for (const name of [connection.names.factsStreams[0]!, connection.names.workStream]) {
@@ -168,9 +166,9 @@ function beginAtNow(specs: readonly Spec[], stream: string): void {
 }
 
 /**
- * Creates streams that have been lost while this process ran, with its layouts and settings, and changes no other stream. Resolves with those that it
- * has created: another relay may do the same. Rejects with LogMismatch, before anything is created, if an existing stream has other layouts or
- * settings: then the log is another one.
+ * Creates streams that were lost while this process ran, with its layouts and settings, and changes no other stream. Resolves with those
+ * that it created, because another relay may create some at the same time. If an existing stream has other layouts or settings, this is a
+ * different log: it rejects with LogMismatch before it creates anything.
  */
 export async function createLost(
   connection: Connection,
@@ -198,7 +196,7 @@ export async function createLost(
   return created;
 }
 
-/** The layouts of this process, or those of an existing stream to which another relay has added some since. */
+/** The layouts of this process, or those of an existing stream if another relay has added some since. */
 function newestLayouts({ names, layouts }: Connection, existing: ReadonlyMap<string, StreamConfig>): Layouts {
   let newest = layouts;
   for (const name of [names.inputsStreams[0]!, names.factsStreams[0]!, names.workStream]) {
@@ -212,7 +210,7 @@ function newestLayouts({ names, layouts }: Connection, existing: ReadonlyMap<str
   return newest;
 }
 
-/** Resolves when these streams answer and have a leader. Rejects at once, and names them, if some do not exist. */
+/** Resolves when these streams answer and have a leader. If some do not exist, it rejects at once and names them. */
 export async function checkStreams(connection: Connection, names: readonly string[], timeoutMs: number): Promise<void> {
   const check = async (name: string) => {
     const info = await findOnce(connection, name);
@@ -229,7 +227,7 @@ type SpecOptions = StreamsOptions & { hasMetadata: boolean };
 function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
   const { hasMetadata, replicas, maxAges, maxBytes, payloadBytesMax } = options;
   const { layouts } = names;
-  // Stream metadata would fit better, but earlier versions of Hopline expect exactly this.
+  // Stream metadata would be a better place, but earlier versions of Hopline expect exactly this description.
   const description = descriptionOf(layouts);
   const common = {
     description: firstLayoutIn(description),
@@ -247,7 +245,7 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
     max_msgs_per_subject: 1,
     max_bytes: maxBytes.keyValue,
     max_consumers: BUCKET_CONSUMERS_MAX,
-    // Otherwise a write with `Nats-Rollup: all` to any key would remove all other keys.
+    // Otherwise any write with `Nats-Rollup: all` would remove all other keys.
     allow_rollup_hdrs: false,
     ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
   });
@@ -288,17 +286,17 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
       name: names.workStream,
       subjects: [names.subject(`${WORK_PREFIX}.>`)],
       retention: RetentionPolicy.Workqueue,
-      // A full stream rejects new work instead of dropping old items.
+      // When it is full, the stream rejects new work instead of dropping old items.
       discard: DiscardPolicy.New,
       max_age: nanos(maxAges.factsMs),
       max_bytes: maxBytes.work,
       max_consumers: WORK_CONSUMERS_MAX,
-      // Clients can have JetStream API answers stored here, and those may be larger than the messages that clients may send.
+      // Clients can have answers of the JetStream API stored here, and those may be larger than clients' own messages may be.
       max_msg_size: payloadBytesMax,
       max_msgs_per_subject: WORK_ITEMS_PER_SUBJECT_MAX,
       discard_new_per_subject: true,
     },
-    // In this bucket and the next one, each process has its own key, and the removal of a key is an entry too. Keys in use are written
+    // In this bucket and the next one, each process has its own key, and the removal of a key is also an entry. Keys in use are written
     // again and again.
     bucket(BUCKETS.leases, DiscardPolicy.New, LEASES_AGE_MS),
     bucket(BUCKETS.agents, DiscardPolicy.New, maxAges.factsMs),
@@ -313,7 +311,7 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
 }
 
 const FIND_MS_MAX = 5_000;
-/** A retry may find the stream that the first try created. */
+/** A retry may find that the first try has created the stream. */
 const MISSING = { name: 'TimeoutError' };
 /** Another service has created it in the meantime, with other settings. */
 const STREAM_NAME_IN_USE = 10058;
@@ -322,7 +320,7 @@ function findStream(connection: Connection, name: string, timeoutMs: number): Pr
   return retry(connection, name, () => findOnce(connection, name), { timeoutMs });
 }
 
-/** For a caller that repeats the request itself. */
+/** For callers that repeat the request themselves. */
 async function findOnce(connection: Connection, name: string): Promise<StreamInfo | undefined> {
   try {
     return await connection.streams.info(name);
@@ -352,7 +350,7 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
   await createStream(connection, spec, timeoutMs);
 }
 
-/** Resolves with false if another process has created the stream in the meantime, with settings that match. */
+/** Resolves with false if another process has created the stream in the meantime with matching settings. */
 async function createStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<boolean> {
   // nats.js changes its argument.
   const create = async () => (await connection.jsm.streams.add({ ...spec }).catch(asMismatch(spec))).config;
@@ -371,7 +369,7 @@ async function createStream(connection: Connection, spec: Spec, timeoutMs: numbe
 /** Errors with a transient status that a retry cannot fix: no cluster for the replicas, insufficient storage. */
 const PERMANENT = new Set([10074, 10047]);
 
-/** The account allows a stream fewer consumers than this stream needs. */
+/** The account allows fewer consumers on a stream than this stream needs. */
 const MAXIMUM_CONSUMERS = 10026;
 
 function asMismatch(spec: Spec): (error: unknown) => never {
@@ -391,8 +389,8 @@ function asMismatch(spec: Spec): (error: unknown) => never {
 }
 
 /**
- * Settings that keep one client from exhausting a limit that all clients share. Streams of an earlier version lack them. Each row is one
- * update, because servers before 2.15 refuse to change the first (and do not limit consumers by themselves).
+ * Settings that keep one client from exhausting a limit that all clients share. Streams of an earlier version lack them. Each row is a
+ * separate update, because servers before 2.15 refuse to change the first (and do not limit consumers by themselves).
  */
 const BOUNDS = [
   ['max_consumers'],
@@ -403,8 +401,8 @@ const BOUNDS = [
 ] as const satisfies (keyof StreamConfig)[][];
 
 /**
- * Adds missing limits to an existing stream. A stream that cannot be changed is used as it is. Resolves with false when this
- * user lacks the permission.
+ * Adds missing limits to an existing stream. If the stream cannot be changed, it is used as it is. Resolves with false when this user lacks
+ * the permission.
  */
 async function boundStream(connection: Connection, spec: Spec, found: StreamConfig, timeoutMs: number): Promise<boolean> {
   const { streams } = connection.jsm;
@@ -423,12 +421,14 @@ async function boundStream(connection: Connection, spec: Spec, found: StreamConf
   return isPermitted;
 }
 
-/** Time until the next attempt if there is no reconnect: a server that reads new permissions without a restart keeps its connections. */
+/**
+ * Time until the next attempt if there is no reconnect. A server that loads new permissions without a restart keeps its connections open.
+ */
 const DENIED_RETRY_MS = 10 * 60_000;
 
 /**
- * Tries again after each reconnect until the change is permitted: an upgrade replaces the relays before the last NATS node has
- * the permissions of the new version.
+ * Tries again after each reconnect until the change is permitted: in an upgrade the relays are replaced before the last NATS node has the
+ * new version's permissions.
  */
 async function boundStreamLater(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
   for (let isPermitted = false; !isPermitted; ) {
@@ -450,11 +450,11 @@ function isOutdated(field: (typeof BOUNDS)[number][number], wanted: unknown, fou
   return wanted !== undefined && wanted !== (found ?? false);
 }
 
-/** Settings that the guarantees depend on. Operators may tune all others (ages, bytes, windows) on an existing stream. */
+/** Settings on which the guarantees depend. Operators may tune all others (ages, bytes, windows) on an existing stream. */
 const FIXED = ['subjects', 'retention', 'republish', 'num_replicas', 'storage', 'description'] as const;
 
 function requireMatch(spec: Spec, found: StreamConfig): void {
-  // Other numbers of shards or groups explain all other differences of a stream of Hopline.
+  // Different numbers of shards or groups explain all other differences of a stream of Hopline.
   const isOurs = parseDescription(found.description ?? '') !== undefined;
   const isSame = firstLayoutIn(spec.description ?? '') === firstLayoutIn(found.description ?? '');
   if (isOurs && !isSame) throw mismatch(spec, 'description', found.description);
@@ -462,19 +462,19 @@ function requireMatch(spec: Spec, found: StreamConfig): void {
     const isAccepted = (field === 'description' && isSame) || (field === 'subjects' && isNarrowed(spec, found));
     if (field in spec && !same(spec[field], found[field]) && !isAccepted) throw mismatch(spec, field, found[field]);
   }
-  // A bucket has one value for each key. In the work stream the number is a limit, which may be tuned.
+  // A bucket keeps one value for each key. In the work stream this number is a limit, which operators may tune.
   const { max_msgs_per_subject: values } = spec;
   if (values === 1 && found.max_msgs_per_subject !== 1) throw mismatch(spec, 'max_msgs_per_subject', found.max_msgs_per_subject);
 }
 
-/** Whether the stream binds the subjects of its shards one by one, which is the first step of adding a layout. */
+/** Whether the stream binds the subjects of its shards one by one. Making it do so is the first step of adding a layout. */
 function isNarrowed({ subjects: [all = '', ...others], description }: Spec, { subjects }: StreamConfig): boolean {
   const prefix = all.slice(0, -1);
   const { shards } = parseDescription(description ?? '')?.list[0] ?? {};
   return others.length === 0 && subjects?.length === shards && subjects?.every(subject => subject.startsWith(prefix)) === true;
 }
 
-/** Throws if the server has dropped a field, which servers do silently with fields that they do not know. */
+/** Throws if the server has dropped a field. Servers silently drop fields that they do not know. */
 function requireEcho(spec: Spec, found: StreamConfig): void {
   for (const field of Object.keys(spec) as (keyof Spec)[]) {
     if (!same(spec[field], found[field])) throw mismatch(spec, field, found[field]);

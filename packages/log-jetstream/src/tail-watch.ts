@@ -11,8 +11,8 @@ import { parseDelivery } from './pull-inbox.ts';
 import { readerName } from './reader-name.ts';
 
 /**
- * Subjects of one consumer. When the list changes, the server compares all subjects with each other, which takes 1 ms for 256. Ten thousand
- * quiet tasks need forty consumers.
+ * Number of subjects of one consumer. When the list changes, the server compares all subjects with each other, which takes 1 ms for 256
+ * subjects. Ten thousand quiet tasks need forty consumers.
  */
 export const WATCHED_SUBJECTS_MAX = 256;
 const HEARTBEAT_MS = 1_000;
@@ -20,24 +20,24 @@ const HEARTBEAT_MS = 1_000;
 const SILENCE_MS_MAX = 3_500;
 /** The server removes the consumer of a dead process after this time. */
 const INACTIVE_MS = 30_000;
-/** Newest records that the followers of one consumer read concurrently. */
+/** Number of newest records that are read concurrently for the followers of one consumer. */
 const READS_AT_ONCE_MAX = 8;
-/** Time to create it. Meanwhile each follower checks its own newest record. */
+/** Time limit for creating the consumer. Until then each follower checks its own newest record. */
 const CREATE_MS_MAX = 8_000;
 const REOPEN_MS_BASE = 1_000;
 const REOPEN_MS_MAX = 30_000;
-/** A user without the permission to watch tries again after one to two of these intervals, because the permission may be granted. */
+/** A user without the permission to watch tries again after one to two of these intervals, because the permission may have been granted. */
 const DENIED_MS = 60_000;
 
 type TailWatchOptions = {
   stream: string;
-  /** Interval of the only timer, which does all the work. A pushed record reaches its followers one to two intervals later. */
+  /** Interval of the only timer, which drives everything. A pushed record reaches its followers one to two intervals later. */
   sweepMs: number;
   /** Newest record of a subject, read from the leader. */
   newest: (subject: string) => Promise<Tail | undefined>;
 };
 
-/** The newest record of a subject as a consumer delivered it. Its headers are parsed only when its followers are called. */
+/** The newest record of a subject as a consumer delivered it. Its headers are not parsed until its followers are called. */
 type Pushed = { seq: number; msg: Msg };
 
 type Follower = { subject: string; onTail: (tail: Tail) => void; onLost: () => void };
@@ -86,7 +86,7 @@ export class TailWatch {
 
   #sweep(): void {
     const now = performance.now();
-    // After a suspension of this process, the heartbeats of that time still wait to be read.
+    // After this process was suspended, the heartbeats of that time are still waiting to be read.
     const wasPaused = now - this.#sweptAt > 2 * this.#options.sweepMs;
     this.#sweptAt = now;
     for (const group of this.#groups) {
@@ -108,10 +108,10 @@ class Group {
   readonly #options: TailWatchOptions;
   readonly #onDenied: () => void;
   readonly #followers = new Map<string, Set<Follower>>();
-  /** Followers whose newest record must still be read after their subject was added to the consumer. */
+  /** Followers whose subject was added to the consumer, and whose newest record must be read once after that. */
   #unconfirmed = new Set<Follower>();
   #consumer: WatchConsumer | undefined;
-  /** Newest records since the last sweep, and those of the previous sweep, for which live messages have had time to arrive. */
+  /** Newest records pushed since the last sweep, and those pushed before it, for which live messages have had time to arrive. */
   #fresh = new Map<string, Pushed>();
   #due = new Map<string, Pushed>();
   #isRefreshing = false;
@@ -139,7 +139,7 @@ class Group {
     this.#unconfirmed.add(follower);
   }
 
-  /** The consumer keeps the subject until its list changes for another subject. */
+  /** The consumer keeps the subject until its list changes for another reason. */
   remove(follower: Follower): void {
     this.#unconfirmed.delete(follower);
     const others = this.#followers.get(follower.subject);
@@ -147,7 +147,7 @@ class Group {
     if (others?.size === 0) this.#followers.delete(follower.subject);
   }
 
-  /** Makes every follower check its own tail until another consumer covers the follower's subject. */
+  /** Makes each follower check its own tail until another consumer covers its subject. */
   lose(): void {
     if (this.#consumer === undefined) return;
     this.close();
@@ -214,7 +214,7 @@ class Group {
       for (let follower = joining.pop(); follower !== undefined; follower = joining.pop()) {
         if (!this.#unconfirmed.has(follower)) continue;
         const tail = await this.#options.newest(follower.subject);
-        // If the consumer was lost in the meantime, another one will confirm the followers.
+        // If the consumer was lost in the meantime, another consumer will confirm the followers.
         if (this.#consumer !== consumer) return;
         if (this.#unconfirmed.delete(follower)) follower.onTail(tail ?? { seq: 0, startSeq: 0 });
       }
@@ -246,7 +246,7 @@ class WatchConsumer {
       if (msg.subject === this.#inbox) this.#onStatus(msg);
       else {
         const delivery = parseDelivery(msg);
-        // A stream that lost its newest records gives their sequences again. A sequence that does not increase shows it.
+        // A stream that lost its newest records reuses their sequences, so a sequence that does not increase reveals the loss.
         if (delivery?.consumerSeq !== this.#consumerSeq + 1 || delivery.seq <= this.#seq) this.#isLost = true;
         else {
           this.#consumerSeq += 1;
@@ -295,7 +295,7 @@ class WatchConsumer {
     void deleteConsumer(this.#connection, this.#stream, this.#name);
   }
 
-  /** Heartbeats name the last message that was delivered. */
+  /** Heartbeats name the last delivered message. */
   #onStatus(msg: Msg): void {
     const headers = headersOf(msg);
     const last = headers?.get('Nats-Last-Consumer');

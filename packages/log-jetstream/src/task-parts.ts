@@ -16,7 +16,7 @@ import { RelayedIndex, RelayedInputs, RelayedLeases, RelayedLists } from './rela
 import { RelayedFacts } from './relayed-reads/relayed-facts.ts';
 import { writerOfUser } from './users.ts';
 
-/** The parts of the log that hold tasks. `check`: whether they can be read. */
+/** The parts of the log that contain tasks. `check`: rejects if they cannot be read. */
 type TaskParts = {
   parts: Pick<Log, 'inputs' | 'facts' | 'leases' | 'tasks' | 'taskLists'>;
   check: () => Promise<void>;
@@ -33,7 +33,7 @@ type TaskPartsDeps = {
   options: JetStreamLogOptions;
 };
 
-/** A sub-agent reads tasks through relays, every other service by itself. A relay also reads for sub-agents. */
+/** A sub-agent reads tasks through relays; every other service reads them itself. A relay also reads for sub-agents. */
 export function openTaskParts({ connection, publisher, directGets, isCompact, client, options }: TaskPartsDeps): TaskParts {
   const { user } = options;
   const bucket = (name: string, isValid?: EntryCheck, isReadDirectly = false) => {

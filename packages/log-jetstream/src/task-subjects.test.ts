@@ -9,7 +9,7 @@ const LAYOUTS = Layouts.one(16);
 for (const prefix of ['', 'blue']) {
   test(`subjects name a task and its writer, and an input's subject leads back to both, prefix "${prefix}"`, () => {
     const names = new LogNames(prefix);
-    // Two of each kind are remembered: the others are made again.
+    // Two of each kind are remembered. All others are computed again.
     const subjects = new TaskSubjects(names, () => LAYOUTS, 2);
     for (let round = 0; round < 2; round += 1) {
       for (const taskId of ['a', 'b', 'c', 'a2a', 'raw']) {
@@ -24,7 +24,7 @@ for (const prefix of ['', 'blue']) {
   });
 }
 
-test('a subject in the shard of another task, or with names that no task or writer has, has no origin', () => {
+test('a subject in the shard of another task, or with an impossible task or writer name, has no origin', () => {
   const subjects = new TaskSubjects(new LogNames(), () => LAYOUTS);
   const valid = subjects.ofInputs('task', 'agent.argocd');
   const shard = valid.split('.')[2]!;

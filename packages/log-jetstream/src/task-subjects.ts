@@ -2,15 +2,16 @@ import { isTaskId, isWriter, type Layouts, logSubject, RAW_PREFIX, rawSubject, t
 import { requireTaskId, requireWriter } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
-/** Subjects of each kind that are remembered: more than a process has tasks in work, and about 3 MB. */
+/** Number of subjects of each kind that are remembered: more than a process has tasks in progress, and about 3 MB. */
 const SUBJECTS_MAX = 4_096;
 
 /** The task and the writer of an input, as its subject names them. */
 type InputOrigin = { taskId: string; writer: Writer };
 
 /**
- * The subjects of the tasks of one cluster. A subject holds a hash of the task's id, and a task has thousands of records: making and checking
- * the subject of each took a relay 1 µs a token. So they are made once, and forgotten all at once when there are too many.
+ * The subjects of the tasks of one cluster. A subject contains a hash of the task id, and a task has thousands of records: computing and
+ * checking the subject of each record cost a relay 1 µs per token. So subjects are computed once, and all of them are dropped when there
+ * are too many.
  */
 export class TaskSubjects {
   readonly #names: LogNames;
@@ -50,8 +51,8 @@ export class TaskSubjects {
   }
 
   /**
-   * The origin of an input. Undefined unless the subject is exactly that of the task and the writer: any client may publish on any subject,
-   * and an input in the shard of another task would make two relays write that task.
+   * The origin of an input. Undefined unless the subject is exactly that of the task and the writer. Any client may publish on any subject,
+   * and an input in the wrong shard would make two relays write its task.
    */
   originOf(subject: string): InputOrigin | undefined {
     this.#forgetOthers();
@@ -76,7 +77,7 @@ export class TaskSubjects {
       .slice(1);
   }
 
-  /** An id with a time ahead of ours is in another layout once one that begins before it was added. */
+  /** An id whose time is ahead of this process's clock is in another layout if a layout that begins before that time was added. */
   #forgetOthers(): void {
     const layouts = this.#layouts();
     if (layouts === this.#known) return;

@@ -17,7 +17,7 @@ test('parties take turns, however many readers of each wait', () => {
   assert.deepEqual(order, ['b1', 'a1', 'own1', 'b2', 'a2', 'b3', 'b4', 'b5']);
 });
 
-test('a party that may not take its turn keeps its place', () => {
+test('a party that may not take its turn yet keeps its place', () => {
   const queue = new TurnQueue();
   for (const party of ['b', 'a']) queue.push(party, () => {});
   assert.equal(queue.shift(party => party === 'a')?.party, 'a');
@@ -28,7 +28,7 @@ test('a party that may not take its turn keeps its place', () => {
   assert.equal(queue.shift()?.party, 'b');
 });
 
-test('one party gets three of four slots; another finds the fourth free, and gets every other freed slot', async () => {
+test('one party gets three of four slots; another party finds the fourth one free, and then gets every other freed slot', async () => {
   const slots = new PartySlots(4, 0.75);
   const running = new Map<string, () => void>();
   const started: string[] = [];

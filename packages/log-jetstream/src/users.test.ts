@@ -27,14 +27,14 @@ function delivered(user: LogUser): string[] {
   });
 }
 
-test('agents and the supervisor cannot request the delivery of messages that they can write, because NATS delivers to any subject that a request names', () => {
+test('agents and the supervisor cannot have messages delivered that they themselves can write, because NATS delivers to any subject named in a request', () => {
   for (const user of ['supervisor', 'agent.guide', ANY_AGENT] as const) {
     const written = permissionsOf(user, names).publish.filter(subject => /^(?:a2a|\$KV)\./.test(subject));
     for (const filter of delivered(user)) assert.ok(!written.some(subject => overlaps(subject, filter)), `${user}: ${filter}`);
   }
 });
 
-test('facts have one writer, and every input subject at most one', () => {
+test('facts have exactly one writer, and every input subject has at most one', () => {
   const writersOf = (subject: string) =>
     USERS.filter(user => permissionsOf(user, names).publish.some(allowed => overlaps(allowed, subject)));
   assert.deepEqual(writersOf('a2a.log.00.t'), ['relay']);
@@ -55,7 +55,7 @@ test('every subject of a cluster with a prefix has the prefix, which separates c
   assert.equal(userName('agent.guide', 'blue'), 'blue.agent.guide');
 });
 
-test('the permissions for several stream groups are those for one, repeated with the names of the other streams', () => {
+test('the permissions for several stream groups are those for one group, repeated with the names of the other streams', () => {
   // The chart makes them so from a file with the permissions for one group.
   const repeated = (subject: string) =>
     /A2A_(RAW|LOG)/.test(subject)
@@ -129,7 +129,7 @@ test('agents of an earlier version have the permissions that they need, if the c
   assert.ok(api.includes('$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide.a2a.work.agent.guide.*'));
 });
 
-test('what passes between the account of an agent and that of the log is what its user may do, except among the processes of the agent', () => {
+test('between the accounts of an agent and of the log exactly those subjects pass that its user may use, except those between the agent’s processes', () => {
   for (const user of ['agent.guide', ANY_AGENT] as const) {
     const { services, toLog, fromLog } = exchangeOf(user, names);
     const { publish, subscribe } = permissionsOf(user, names);

@@ -23,7 +23,7 @@ test('the acknowledgements of the items of an entry reach the same deliveries', 
   assert.deepEqual(new Set(subjects.map(subject => `${numbers(subject)}`)), new Set(replies.map(reply => `${numbers(reply)}`)));
 });
 
-test('an entry names an item, and whether its delivery is later', () => {
+test('an entry shows whether it names an item, and whether it names a later delivery', () => {
   const entry = workerEntry([delivery('$JS.ACK.A2A_WORK.agent-mine.2.9.8.1790000000000000001.2')]);
   for (const [seq, deliveries, isLater] of [
     [9, 1, true],
@@ -34,7 +34,7 @@ test('an entry names an item, and whether its delivery is later', () => {
     assert.equal(namesLater(entry, { seq, deliveries }), isLater, `${seq} ${deliveries}`);
 });
 
-test('an entry names only acknowledgements of the queues of its role', () => {
+test('an entry contains only acknowledgements for the queues of its role', () => {
   const acks = (subject: string) => ackSubjects({ queues: [{ acks: subject, items: [1, 2, 3] }] }, 'A2A_WORK', 'agent.mine');
   assert.deepEqual(acks('$JS.ACK.A2A_WORK.agent-mine.#.0.0'), ['$JS.ACK.A2A_WORK.agent-mine.1.2.3.0.0']);
   for (const other of [
@@ -49,7 +49,7 @@ test('an entry names only acknowledgements of the queues of its role', () => {
     assert.deepEqual(acks(other), [], other);
 });
 
-test('a value of another form is not the entry of a worker', () => {
+test('a value of any other form is not a worker’s entry', () => {
   for (const value of [
     undefined,
     null,

@@ -5,7 +5,7 @@ export function backoffMs(failures: number, baseMs: number, maxMs: number, minMs
   return Math.max(minMs, fullJitterMs(failures, baseMs, maxMs, Math.random));
 }
 
-/** Waits, and returns early when `signal` aborts, without an error: its stack trace would cost more than the timer. */
+/** Waits, and returns early when `signal` aborts. It does not throw, because the stack trace of an error would cost more than the timer. */
 export function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise(resolve => {

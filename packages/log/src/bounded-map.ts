@@ -1,4 +1,4 @@
-/** A map of at most `max` entries: `set` makes an entry the newest one, and the oldest one is dropped. */
+/** A map of at most `max` entries. `set` makes an entry the newest one and drops the oldest one if necessary. */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #max: number;
 

@@ -1,8 +1,8 @@
 import { type CoalesceSettings, DEFAULT_SETTINGS, EVENT_COST_MS_MAX, HOLD_MS_MAX } from '@hopline/coalesce';
 
 /**
- * How long text is held, for the services that write it and for the relay. A producer holds its text itself, so the settings of supervisor and
- * sub-agents decide; those of the relay hold for text that no producer has held.
+ * How long text is held, for the services that write it and for the relay. Producers hold their own text, so the settings of supervisor and
+ * sub-agents decide. The relay's settings apply only to text that no producer has held.
  */
 export const COALESCE_SETTINGS = {
   HOPLINE_EVENT_COST_MS: {
@@ -33,7 +33,7 @@ export const COALESCE_SETTINGS = {
 
 type CoalesceVariables = { readonly [Name in keyof typeof COALESCE_SETTINGS]: number };
 
-/** The values of COALESCE_SETTINGS as the coalescer takes them. */
+/** The values of COALESCE_SETTINGS in the form that the coalescer takes. */
 export function coalesceSettingsOf(settings: CoalesceVariables): CoalesceSettings {
   return {
     eventCostMs: settings.HOPLINE_EVENT_COST_MS,

@@ -28,7 +28,7 @@ test('the default agent is the configured one, otherwise the first marked one, t
   assert.equal(defaultAgentOf([], undefined), undefined);
 });
 
-test('an agent that is away keeps its place as the configured or marked one, and is not counted beside live ones', () => {
+test('an agent that is away remains the default if it is configured or marked, and is otherwise ignored if others are live', () => {
   const away = { ...agent('away', { skills: [] }), isLive: false };
   const live = { ...agent('live', { skills: [] }), isLive: true };
   assert.equal(defaultAgentOf([away, live], undefined)?.name, 'live');

@@ -7,14 +7,14 @@ export const DEFAULT_AGENT_SETTINGS = {
     optional: true,
     min: 1,
     max: 32,
-    doc: 'Name of the agent for messages that no skill fits; no other agent takes its place while it is away. Default: the agent whose entry in the agents file has `default: true`, else the only agent without skills. Ingress (`GET /agents`) and supervisor need the same value.',
+    doc: 'Agent that receives the messages that no skill matches. While it is away, no other agent receives them. Default: the agent whose entry in the agents file has `default: true`, else the only agent without skills. Ingress (`GET /agents`) and supervisor need the same value.',
   },
 } as const;
 
 /**
- * The agent for messages that fit no skill: the configured one, and no other if it is not among `agents`. Without a configured one, in this order: the
- * first one that its entry marks; the only agent; the only one without skills, which is meant for any question. An agent that is away (`isLive` false)
- * counts as one of several only if none is live, because it may have been removed or have a new name.
+ * The agent for messages that fit no skill: the configured one, or no agent if that one is not among `agents`. If none is configured, the
+ * first of these: an agent that its entry marks; the only agent; the only agent without skills, which is meant for any question. An agent
+ * that is away (`isLive` false) is considered only if no agent is live, because it may have been removed or have a new name.
  */
 export function defaultAgentOf<T extends AgentRegistration & { isLive?: boolean }>(
   agents: readonly T[],

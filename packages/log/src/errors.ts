@@ -11,14 +11,14 @@ export class LogUnavailable extends Error {
   override readonly name: string = 'LogUnavailable';
 }
 
-/** A stream or bucket has no room. Nothing of this write was stored; a retry may succeed when others have made room. */
+/** A stream or bucket has no room. Nothing of this write was stored. A retry may succeed after other entries have been removed. */
 export class LogFull extends LogUnavailable {
   override readonly name: string = 'LogFull';
 }
 
 /**
- * The log was restored to an earlier state: records that it acknowledged are gone, and others may take their place. The state that a
- * reader has folded may differ from the log, so the reader starts again from the beginning.
+ * The log was restored to an earlier state: acknowledged records are gone, and others may have replaced them. The state that a reader has
+ * folded may differ from the log, so the reader starts again from the beginning.
  */
 export class HistoryLost extends LogUnavailable {
   override readonly name = 'HistoryLost';
@@ -29,7 +29,10 @@ export class TenantFull extends LogFull {
   override readonly name = 'TenantFull';
 }
 
-/** The user of the connection lacks permission to write or to receive answers. A retry helps only after an operator has granted it. */
+/**
+ * The user of the connection lacks permission to write or to receive answers. A retry helps only after an operator has granted the
+ * permission.
+ */
 export class LogDenied extends LogUnavailable {
   override readonly name = 'LogDenied';
 }
@@ -52,13 +55,13 @@ export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';
 }
 
-/** Readers of the log could not read the input. Nothing was stored, and a retry would produce the same input. */
+/** The input could not be read by readers of the log. It was not stored, and a retry would produce the same input. */
 export class InputUnreadable extends Error {
   override readonly name = 'InputUnreadable';
 }
 
 /**
- * The newest record of the task was written by a later version of Hopline. A writer that mistook an older record for the newest would
+ * The newest record of the task was written by a later version of Hopline. If a writer mistook an older record for the newest one, it would
  * pass the fence with an outdated aggregate.
  */
 export class LaterVersion extends Error {
@@ -70,5 +73,8 @@ export class LogMismatch extends Error {
   override readonly name = 'LogMismatch';
 }
 
-/** Reason for stopping a reader that has finished. One shared object, because `abort()` creates an error with a stack trace each time. */
+/**
+ * Reason for aborting a reader that has finished. It is one shared object, because `abort()` without a reason creates an error with a stack
+ * trace each time.
+ */
 export const NO_LONGER_NEEDED = new DOMException('no longer needed', 'AbortError');

@@ -5,16 +5,17 @@ export interface FactLog {
   /**
    * Stores a record of `record.aggregate.taskId` if the newest record of that task has log sequence `expected` (0: there is none) and
    * resolves with its sequence and the bytes that it takes in the log, including headers. A retry with the same id is idempotent. Rejects
-   * with LogConflict when another writer was first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep one
-   * append per task in flight: only then is the check exact.
+   * with LogConflict when another writer was first (nothing was stored), with LogUnavailable after `timeoutMs` (default 20 s). Keep at most
+   * one append per task in flight; otherwise the check is not exact.
    */
   append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }>;
 
   /**
    * The newest record of a task, read from the leader; undefined when there is none. The next append must expect `seq`: the sequence of the
    * newest message on the task's subject. If that message is not a record, `record` is the newest one before it. Rejects with LaterVersion
-   * if the message is a record of a later version. `by`: for an earlier task of a conversation, the tasks through which the reader came to it: first one
-   * that it works on, then each that names the next. A service that may not read all tasks needs it, here and for later reads of the task.
+   * if the message is a record of a later version. `by`: for an earlier task of a conversation, the tasks that lead to it. The first is a
+   * task that the reader works on, and each names the next one. A service that may not read all tasks must pass it, here and for later
+   * reads of the task.
    */
   last(taskId: string, by?: readonly string[]): Promise<StoredFacts | undefined>;
 
@@ -26,23 +27,23 @@ export interface FactLog {
 
   /**
    * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no consumer
-   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns. `upTo`: sequence of the newest record, if just
-   * read, which saves the request for it.
+   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns. `upTo`: sequence of the newest record,
+   * if the caller has just read it, which saves a request.
    */
   read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts>;
 
   /**
    * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in order. Missed
    * live messages are detected and read from the log. Skips what retention has removed and payloads that are not records. Throws
-   * LogUnavailable when it cannot continue, and HistoryLost when the log has lost records that were yielded. The subscription is live when
-   * the returned promise resolves. Ends when `signal` aborts. `owner`: as for `read`.
+   * LogUnavailable if it cannot continue, and HistoryLost if the log has lost records that were already yielded. The subscription is live
+   * when the returned promise resolves. Ends when `signal` aborts. `owner`: see `read`.
    */
   follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>>;
 
   /**
    * Facts of all tasks of one shard from `start` up to the newest record at the time of the call, in order. Yields batches, because an
-   * await for each record would take as long as decoding it. Reads only the facts of a record, because the aggregate is half of its bytes. Payloads
-   * that are not records are skipped. Leaves no consumer behind.
+   * `await` for each record would take as long as decoding it. Decodes only the facts of a record, because the aggregate is half of its
+   * bytes. Payloads that are not records are skipped. Leaves no consumer behind.
    */
   readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly RecordFacts[]>;
 
@@ -50,8 +51,8 @@ export interface FactLog {
   extent(): Promise<LogExtent>;
 
   /**
-   * Whether the log has lost a record that it acknowledged: it ends before the record, or has another one in its place. False if retention
-   * may have removed the record. Read from the leader.
+   * Whether the log has lost a record that it acknowledged: it ends before that record, or has another one in its place. False if retention
+   * may have removed the record. Reads from the leader.
    */
   isLost(mark: RecordMark): Promise<boolean>;
 }
@@ -62,10 +63,10 @@ export type RecordMark = { seq: number; id: string };
 /**
  * Start of a follower: after a log sequence.
  * - `'new'`: the task cannot have records yet, so nothing is read first.
- * - `{ newest }`: the sequence of the task's newest record a moment ago, and its id if it was read. Nothing is read first either: a record stored since
- *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one. With `skipsText` the follower
- *   does not receive live records that only continue text (`AppendOptions.continuesText`), and does not decode them. A record that it reads
- *   from the log is always received.
+ * - `{ newest }`: the sequence of the task's newest record a moment ago, and its id if known. Nothing is read first in this case either. A
+ *   record stored since then is read when a live record names it as its predecessor, or after NEWEST_CHECK_MS without a live record. With
+ *   `skipsText` the follower does not receive live records that only continue text (`AppendOptions.continuesText`), and does not decode
+ *   them. A record that it reads from the log is always received.
  */
 export type FollowStart = number | 'new' | { newest: number; id?: string | undefined; skipsText?: boolean };
 
@@ -74,8 +75,8 @@ export type ReadStart = { seq: number } | { sinceMs: number };
 
 /**
  * Extent of a log. `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: used share of `bytesMax`, 0 to 1; 0 without a limit, and then
- * `bytesMax` is absent. `leadership`: names the server that leads the stream and the time for which it has led it. While it stays the same, no acknowledged
- * record can have been lost. Absent if the server does not report it.
+ * `bytesMax` is absent. `leadership`: identifies the server that leads the stream, and the time at which it began to lead. While the value
+ * stays the same, no acknowledged record can have been lost. Absent if the server does not report it.
  */
 export type StreamExtent = {
   firstSeq: number;
@@ -83,14 +84,14 @@ export type StreamExtent = {
   fill: number;
   bytesMax?: number;
   leadership?: string;
-  /** When the stream was created, epoch milliseconds. One that was lost and created again has another time. Absent for a LogExtent. */
+  /** When the stream was created, in epoch milliseconds. If it was lost and created again, the time differs. Absent for a LogExtent. */
   created?: number;
 };
 
 /**
- * Extent of the inputs or facts of all tasks. A log may have several stream groups, each with its own sequences: a sequence of a task
- * must be compared with the extent of its group. The members of all groups together are the lowest and the highest sequence that is
- * stored, the fill of the fullest one, and the sum of their `bytesMax`.
+ * Extent of the inputs or facts of all tasks. A log may have several stream groups, each with its own sequences, so a sequence of a task
+ * must be compared with the extent of its group. The members of this type describe all groups together: the lowest and the highest stored
+ * sequence, the fill of the fullest group, and the sum of their `bytesMax`.
  */
 export type LogExtent = StreamExtent & {
   of(taskId: string): StreamExtent;
@@ -114,8 +115,8 @@ export function toLogExtent(groups: readonly StreamExtent[], layouts: Layouts): 
 }
 
 /**
- * `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. `continuesText`: the record only adds text to open
- * artifacts (`onlyContinuesText` of packages/task), so followers with `skipsText` do not need it.
+ * `id`: unique over all tasks. Equal ids mean equal content, because only a retry sends the same id again. `continuesText`: the record only
+ * adds text to open artifacts (`onlyContinuesText` of packages/task), so followers with `skipsText` do not need it.
  */
 export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number; continuesText?: boolean };
 
@@ -125,11 +126,11 @@ export type StoredFacts = {
   record: FactRecord;
   /** Epoch milliseconds at which the log stored it. Absent for the newest record, and for followers if the server does not report it. */
   storedAt?: number;
-  /** Bytes of the record without its headers. Set by `read` where this process reads the log by itself. */
+  /** Bytes of the record without its headers. Set by `read` if this process reads the log itself. */
   bytes?: number;
   /** Id of the append. Absent for a live record, and when the record has none. */
   id?: string;
-  /** Identity of the relay that stored it, taken from the id of the append. Absent when the id has another form. */
+  /** Identity of the relay that stored it, taken from the id of the append. Absent if the id has another form. */
   relay?: string;
   trace?: TraceCarrier;
 };
@@ -143,7 +144,10 @@ export type RecordFacts = {
   facts: readonly Fact[];
   /** Epoch milliseconds at which the log stored it. Absent when a read of the newest record of a task does not report it. */
   storedAt?: number;
-  /** Id of the append. Only the last record of a batch of `readStoredShard` has it, for a later check whether the log has lost the record. */
+  /**
+   * Id of the append. In a batch of `readStoredShard` only the last record has it. It serves to check later whether the log has lost the
+   * record.
+   */
   id?: string;
 };
 

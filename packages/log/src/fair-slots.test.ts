@@ -16,7 +16,7 @@ function reserve(slots: FairSlots<string>, queue: string): Entry {
 
 const settled = () => new Promise(resolve => setImmediate(resolve));
 
-test('a queue has room up to its own bound and up to what others have left', () => {
+test('a queue has room up to its own limit and up to the slots that others have left', () => {
   const slots = new FairSlots<string>(4, queue => (queue === 'a' ? 4 : 3));
   assert.deepEqual([slots.room('a'), slots.room('b')], [4, 3]);
   const held = [reserve(slots, 'b'), reserve(slots, 'b'), reserve(slots, 'b')];
@@ -26,7 +26,7 @@ test('a queue has room up to its own bound and up to what others have left', () 
   assert.deepEqual([slots.room('a'), slots.room('b')], [2, 1], 'released once');
 });
 
-test('a free slot goes to the queue that runs the fewest items, and among equals to the one served longest ago', async () => {
+test('a free slot goes to the queue that runs the fewest items, or, among equals, to the one served longest ago', async () => {
   const slots = new FairSlots<string>(2, () => 2);
   const first = reserve(slots, 'a');
   const second = reserve(slots, 'a');
@@ -69,7 +69,7 @@ test('an item that leaves while it waits does not take a slot; listeners are cal
   assert.equal(changes, 4);
 });
 
-test('a worker whose heap is nearly full takes nothing more, but always SCARCE_SLOTS_MIN', () => {
+test('a worker whose heap is nearly full takes no further items, but always runs SCARCE_SLOTS_MIN', () => {
   let nowMs = 0;
   let used = 79;
   const watch = heapWatch(

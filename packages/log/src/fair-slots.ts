@@ -10,7 +10,7 @@ export type Slot = {
 };
 
 /**
- * The slots of one worker, shared by queues. A free slot goes to the queue that runs the fewest items, and among equals to the one that
+ * The slots of one worker, shared by its queues. A free slot goes to the queue that runs the fewest items or, among equals, to the one that
  * was served longest ago. Items wait here only if several queues delivered at the same time.
  */
 export class FairSlots<Q> {
@@ -43,7 +43,7 @@ export class FairSlots<Q> {
     this.#isOpen = isOpen;
   }
 
-  /** How many more items of a queue may begin now; below 0 when items of several queues wait for slots. */
+  /** How many more items of a queue may begin now; negative while items of several queues wait for slots. */
   room(queue: Q): number {
     const taken = this.#runningCount + this.#waiting.length;
     const free = taken >= SCARCE_SLOTS_MIN && this.#isScarce() ? 0 : this.#slots - taken;

@@ -6,7 +6,7 @@ const REFOLLOW_MS_BASE = 200;
 const REFOLLOW_MS_MAX = 5_000;
 
 export type BucketView<V> = {
-  /** Called before all entries of the bucket are passed again. Entries that have not appeared when `ready` is called are gone. */
+  /** Called before all entries of the bucket are passed again. Entries that have not been passed by the time `ready` is called are gone. */
   begin(): void;
   change(change: Extract<Change<V>, { type: 'entry' }>): void;
   /** Called when all entries of the bucket have been passed to `change`. */
@@ -15,8 +15,8 @@ export type BucketView<V> = {
 };
 
 /**
- * Keeps a view of a bucket up to date until `signal` aborts; a lost watch is opened again. Resolves when the bucket has been read
- * once, rejects when that fails.
+ * Keeps a view of a bucket up to date until `signal` aborts; a lost watch is opened again. Resolves when the bucket has been read once;
+ * rejects if that fails.
  */
 export async function followBucket<V>(bucket: KeyValue<V>, signal: AbortSignal, view: BucketView<V>): Promise<void> {
   const ready = Promise.withResolvers<void>();

@@ -214,7 +214,7 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
   await until(() => log.pushes.size > 0);
   log.push();
-  // From now on the follower waits only for the push.
+  // From now on the follower relies only on the push.
   await tick();
   log.losePush();
   log.append(0);
@@ -308,7 +308,7 @@ test('a check of the tail that fails is reported, and repeated after the next qu
   assert.deepEqual(failed.map(String), ['Error: no leader', 'Error: no leader']);
 });
 
-test('a gap is read from its first record, or from the first record of a new task, never from the beginning of the log', async () => {
+test('a gap is read from its first record (or the first record of a new task), never from the beginning of the log', async () => {
   const log = taskLog();
   const reasons: RereadReason[] = [];
   const abort = new AbortController();
@@ -329,7 +329,7 @@ test('a gap is read from its first record, or from the first record of a new tas
   assert.deepEqual(reasons, ['gap', 'gap']);
 });
 
-test('a follower that starts after the newest record reads nothing if live records show that none is missing', async () => {
+test('a follower that starts after the newest record reads nothing from the log if live records show that none is missing', async () => {
   const log = taskLog();
   log.append(1);
   const abort = new AbortController();
@@ -504,7 +504,7 @@ for (const [how, start] of Object.entries({
   'was named by its reader': { after: { newest: 5, id: 'append-5' }, continuesText: false },
   'was only named by its sequence': { after: { newest: 5 }, continuesText: false },
 } satisfies Record<string, { after: FollowStart; continuesText: boolean }>)) {
-  test(`another record in the place of the newest one ends a follower, if that ${how}`, async () => {
+  test(`a follower ends if another record has replaced the newest one and that ${how}`, async () => {
     const quiet = { tailCheckMs: TAIL_CHECK_MS };
     const live = { tailCheckMs: 60_000 };
     const noticedBy = {
@@ -524,7 +524,7 @@ for (const [how, start] of Object.entries({
       const ended = collect(await follow(log.source, start.after, stop.signal, options), got);
       if (!isStored) for (let n = 0; n < 5; n += 1) log.append(1, start);
       if (typeof start.after !== 'object') await untilTick(() => got.length >= 5);
-      // Only now does the follower know which record it is. Without the id, a check of the tail names it.
+      // Only now does the follower know which record it is. Without the id, only a check of the tail can name it.
       const knows = typeof start.after !== 'object' || 'id' in start.after || 'skipsText' in start.after;
       if (!knows) log.reconnect();
       await untilTick(() => knows || log.checks !== 0);
@@ -538,7 +538,7 @@ for (const [how, start] of Object.entries({
   });
 }
 
-test('another record in the place of the newest one ends a follower whose tail is pushed', async () => {
+test('a follower whose tail is pushed ends if another record has replaced the newest one', async () => {
   for (const isPushed of [false, true]) {
     const { log, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
     await until(() => log.pushes.size > 0);
@@ -553,7 +553,7 @@ test('another record in the place of the newest one ends a follower whose tail i
   }
 });
 
-test('a pushed tail that is older than the one before ends a follower, if the log has lost its records', async () => {
+test('a follower ends at a pushed tail that is older than the previous one, if the log has lost records', async () => {
   const { log, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
   await until(() => log.pushes.size > 0);
   log.push();
@@ -564,7 +564,7 @@ test('a pushed tail that is older than the one before ends a follower, if the lo
   await assert.rejects(ended, HistoryLost);
 });
 
-test('the same record, reported again in any way, is not taken for another one, and costs no request to the leader', async () => {
+test('a record that is reported again, in any way, is recognized without a request to the leader', async () => {
   const { log, abort, got, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
   await until(() => log.pushes.size > 0);
   log.push();
@@ -619,7 +619,7 @@ test('a lagging tail, or one that retention removed, does not end a follower', a
   await expired.ended;
 });
 
-test('a follower that skips text receives the records between, in order, and reads the log if one of them is lost', async () => {
+test('a follower that skips text receives the other records in order, and reads the log if one of them is lost', async () => {
   const log = taskLog();
   log.append(1);
   const abort = new AbortController();
@@ -632,7 +632,7 @@ test('a follower that skips text receives the records between, in order, and rea
   await until(() => seen.length === 1);
   assert.deepEqual([seen, log.reads], [[7], []]);
   log.append(1, { continuesText: true });
-  // Lost: the next live record names it, and the log is read, with the text that follows it.
+  // The live message is lost. The next live record names this one, and the log is read, together with the text that follows it.
   log.append(0);
   log.append(1, { continuesText: true });
   await until(() => seen.includes(9));

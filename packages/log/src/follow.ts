@@ -3,28 +3,28 @@ import { HistoryLost } from './errors.ts';
 import type { FollowStart, StoredFacts } from './fact-log.ts';
 
 /**
- * Splices stored and live records of one task: subscribe, read the history, then yield live records, each once and in order.
- * The algorithm does not depend on the broker. A live message names its predecessor on the task's subject, which reveals a missed
- * message. Nothing reveals a missed last message, so the tail is checked after a quiet time and after a reconnect. If the source can
- * push tails, a follower that stays quiet has its tail pushed instead and stops asking.
+ * Splices stored and live records of one task: subscribe, read the history, then yield live records, each once and in order. The algorithm
+ * does not depend on the broker. A live message names its predecessor on the task's subject, which reveals a missed message. Nothing
+ * reveals that the last message was missed, so the tail is checked after a quiet time and after a reconnect. If the source can push tails,
+ * a quiet follower has its tail pushed instead of checking it.
  *
  * A log that was restored to an earlier state reuses its sequences. A record whose predecessor is older than a yielded one proves a loss.
- * An older tail, or another record at the sequence of the newest yielded one, only hints at it, because the tail may come from a replica that
- * is behind, so the follower asks the leader. It then throws HistoryLost.
+ * An older tail, or another record at the sequence of the newest yielded one, only hints at a loss, because the tail may come from a
+ * lagging replica. The follower then asks the leader. If records were lost, it throws HistoryLost.
  */
 export interface FollowSource {
   /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
   subscribe(onLive: (live: LiveRecord) => void, onReconnect: () => void): Promise<() => void>;
   /**
-   * Stored records from log sequence `from` up to the newest at the time of the call; returns the sequence up to which all records were
+   * Stored records from log sequence `from` up to the newest one at the time of the call. Returns the sequence up to which all records were
    * read.
    */
   read(from: number): AsyncGenerator<StoredFacts, number>;
   /** The newest record, or undefined when there is none. May lag behind the leader. */
   tail(): Promise<Tail | undefined>;
   /**
-   * Whether the task's record at `seq` is gone, or a record other than `id` is there, although retention has not removed it. Without `id`, any
-   * record of the task counts as the same. Read from the leader.
+   * Whether the task's record at `seq` was lost: retention has not removed it, but it is gone, or the record there has an id other than
+   * `id`. Without `id`, any record of the task counts as the same. Reads from the leader.
    */
   isLost(seq: number, id: string | undefined): Promise<boolean>;
   /**
@@ -45,8 +45,8 @@ export type LiveRecord = {
   /** Log sequence of the previous record on the task's subject, if that is still stored; otherwise 0. */
   last: number;
   /**
-   * All records after this sequence and up to `last` only continue text, and were not sent because the follower skips them. Absent: the source sends every
-   * record.
+   * The records after this sequence and up to `last` only continue text, and were not sent because the follower skips such records. Absent:
+   * the source sends every record.
    */
   textAfter?: number | undefined;
   /** Size of the payload. */
@@ -55,7 +55,9 @@ export type LiveRecord = {
   continuesText: boolean;
   /** Undefined when the payload is not a record. */
   decode(): StoredFacts | undefined;
-  /** Id of the append. Read only for the newest record of a task that has become quiet, so a stream of tokens does not pay for it. */
+  /**
+   * Id of the append. It is read only for the newest record of a task that has become quiet, so that it costs nothing while tokens stream.
+   */
   id(): string | undefined;
 };
 
@@ -64,9 +66,12 @@ export type FollowOptions = {
   tailCheckMs?: number;
   bufferRecordsMax?: number;
   bufferBytesMax?: number;
-  /** Called for each detected gap and each buffer overflow. */
+  /** Called for each gap that is detected, and for each buffer overflow. */
   onReread?: (why: RereadReason) => void;
-  /** Called with each error of a check of the tail, but HistoryLost, which ends the follower. The next check does the work of this one. */
+  /**
+   * Called with each error of a check of the tail, except HistoryLost, which ends the follower. The next check does the work of the failed
+   * one.
+   */
   onCheckFailed?: (error: unknown) => void;
 };
 
@@ -74,21 +79,21 @@ export type RereadReason = 'gap' | 'tail' | 'overflow';
 
 export const TAIL_CHECK_MS = 2_000;
 /**
- * Consecutive checks of the tail without a live record, after which a follower has its tail pushed. Shorter pauses are
- * cheaper to poll.
+ * Number of consecutive tail checks without a live record after which a follower has its tail pushed. For shorter pauses, polling is
+ * cheaper.
  */
 export const PUSH_AFTER_CHECKS = 3;
 /**
- * Quiet time before a follower that began after `{ newest }` reads the log. Most tasks receive a record sooner. They do without the read,
- * which would compete with the delivery of the task's first work.
+ * Quiet time after which a follower that began with `{ newest }` reads the log. Most tasks receive a record sooner and never need this
+ * read, which would compete with the delivery of the task's first work.
  */
 export const NEWEST_CHECK_MS = 250;
-/** Live records buffered for the slow reader of one follower. On overflow they are dropped and read from the log. */
+/** Number of live records buffered for a slow reader. On overflow they are dropped, and read from the log instead. */
 export const FOLLOW_BUFFER_RECORDS_MAX = 256;
 export const FOLLOW_BUFFER_BYTES_MAX = 1024 * 1024;
-/** More events than a task can have. A larger step between generations is a loss of records, not an effect of retention. */
+/** More events than a task can have. A larger gap between generations means that records were lost, not that retention removed them. */
 const TASK_EVENTS_MAX = 1_000_000_000;
-/** Random fraction of the quiet time, so that thousands of followers do not check in the same instant. */
+/** Random fraction of the quiet time, so that thousands of followers do not check at the same moment. */
 const TAIL_CHECK_JITTER = 0.25;
 
 /** Same contract as `FactLog.follow`. */
@@ -113,14 +118,14 @@ class Follower {
   readonly #onCheckFailed: (error: unknown) => void;
   /** All records up to this log sequence were yielded or skipped for good. */
   #seen: number;
-  /** Sequence of the newest record of the task that the log is known to have held; 0 if none. */
+  /** Sequence of the newest record of the task that the log is known to have had; 0 if there is none. */
   #known: number;
   /** Id of the record at `#known`, or the live record that has it; undefined if neither is known. */
   #knownId: string | LiveRecord | undefined;
   readonly #skipsText: boolean;
-  /** Generation after the newest record that was yielded; undefined after a record that was skipped. */
+  /** Generation after the newest yielded record; undefined after a skipped record. */
   #generation: number | undefined;
-  /** Live records up to this sequence may arrive after they were read from the log. */
+  /** Live records up to this sequence may still arrive although they were already read from the log. */
   #readTo = 0;
   /** The log may hold records after `#seen` that are not in the buffer. */
   #isBehind: boolean;
@@ -207,9 +212,8 @@ class Follower {
 
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) {
-      // A record up to #readTo had been read from the log before its live message arrived. A later record below #known means that the log reuses its
-      // sequences; a check of the tail confirms it.
-      // The same holds for another record than the one that was seen at #known.
+      // A record up to #readTo had been read from the log before its live message arrived. The log reuses its sequences if a later record is below
+      // #known, or if the record at #known differs from the one that was seen there. A check of the tail confirms it.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
       else if (live.seq === this.#known && this.#isOther(live.id())) this.#checkTail = true;
       return undefined;
@@ -229,7 +233,7 @@ class Follower {
     return live.decode();
   }
 
-  /** Passes over a record of text that directly follows the newest one, without waking the reader. */
+  /** Passes over a text-only record that directly follows the newest one, without waking the reader. */
   #skips(live: LiveRecord): boolean {
     const { continuesText, seq, last } = live;
     const isNext = last > 0 && seq > last && seq > this.#seen && (last === this.#seen || this.#hasSeenUpToText(live));
@@ -240,7 +244,7 @@ class Follower {
     return true;
   }
 
-  /** Whether the records that are missing before a live one only continue text. */
+  /** Whether the records that are missing before a live record only continue text. */
   #hasSeenUpToText({ last, textAfter }: LiveRecord): boolean {
     return this.#skipsText && textAfter !== undefined && textAfter <= this.#seen && this.#seen <= last;
   }
@@ -264,13 +268,13 @@ class Follower {
         const { done, value } = await reader.next();
         if (this.#isClosed) return;
         if (done) {
-          // Payloads that are not records count as seen, otherwise every tail check would read them again.
+          // Payloads that are not records count as seen. Otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
           if (value > this.#known) {
             this.#known = value;
             this.#knownId = undefined;
           }
-          // If the record was not found, retention may have removed it.
+          // A record that was not found may have been removed by retention.
           if (this.#newest === newest) this.#newest = 0;
           return;
         }
@@ -286,8 +290,8 @@ class Follower {
   }
 
   /**
-   * After a loss, the first record that is folded again names the previous generation. A follower that has yielded lost records expects
-   * another one.
+   * After a loss, the first new record continues from the generation that the log still has. A follower that has yielded lost records
+   * expects another generation.
    */
   #noted(stored: StoredFacts): StoredFacts {
     const { facts, aggregate } = stored.record;
@@ -315,7 +319,10 @@ class Follower {
     }
   }
 
-  /** Whether another record has replaced the one at `#known` that this follower has seen. Notes the id of the tail if that of the seen record is unknown. */
+  /**
+   * Whether another record has replaced the one at `#known` that this follower has seen. If the id of the seen record is unknown, the id of
+   * the tail is noted.
+   */
   #replacesKnown(tail: Tail | undefined): boolean {
     if (tail?.seq !== this.#known) return false;
     if (this.#readId() === undefined) this.#knownId = tail.id;
@@ -367,7 +374,7 @@ class Follower {
           resolve();
           return;
         }
-        // Asks the leader, because a replica may lack the record that was stored before the subscription.
+        // Asks the leader, because a replica may lack a record that was stored before the subscription.
         if (isUnconfirmed) this.#isBehind = true;
         else if (this.#quietChecks++ >= PUSH_AFTER_CHECKS) this.#pushTail();
         this.#checkTail = !isUnconfirmed;

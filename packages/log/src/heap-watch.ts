@@ -1,8 +1,8 @@
 import { getHeapStatistics } from 'node:v8';
 
-/** Share of Node's heap limit above which a worker with SCARCE_SLOTS_MIN running turns begins no further one. */
+/** Share of Node's heap limit above which a worker that runs SCARCE_SLOTS_MIN turns begins no further one. */
 const WORKER_HEAP_SHARE_MAX = 0.8;
-/** Turns that a worker runs whatever its heap holds, so that it never stands still. */
+/** Number of turns that a worker runs even if its heap is full, so that it never comes to a standstill. */
 export const SCARCE_SLOTS_MIN = 64;
 /** Default of HOPLINE_SLOTS: 1,000 streams and a share for other tenants, in 260 MiB of a supervisor or 180 MiB of an agent. */
 export const SLOTS_DEFAULT = 2_048;

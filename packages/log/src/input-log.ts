@@ -7,10 +7,10 @@ import type { LogExtent, ReadStart } from './fact-log.ts';
  */
 export interface InputLog {
   /**
-   * Stores one record and resolves with its raw sequence when the log has acknowledged it. Lost acks, no leader and reconnects
-   * are retried with the same id within `timeoutMs` (default 20 s, longer than an election); then rejects with LogUnavailable,
-   * and the record may or may not be stored. The caller keeps the order: await one append of a producer before the next, as
-   * InputWriter does.
+   * Stores one record and resolves with its raw sequence when the log has acknowledged it. Lost acks, no leader and reconnects are retried
+   * with the same id within `timeoutMs` (default 20 s, longer than an election); then rejects with LogUnavailable, and the record may or
+   * may not be stored. The caller is responsible for the order: await one append of a producer before starting the next, as InputWriter
+   * does.
    */
   append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }>;
 
@@ -26,8 +26,8 @@ export interface InputLog {
   ): AsyncIterable<StoredInput>;
 
   /**
-   * Records of a shard after sequence `after` that are stored and not yet yielded by `readShard`, as far as its newest delivery shows; undefined if
-   * there are none.
+   * Records of a shard after sequence `after` that are stored but that `readShard` has not yielded, as far as its newest delivery shows;
+   * undefined if there are none.
    */
   unread(shard: number, after: number): Unread | undefined;
 
@@ -48,18 +48,18 @@ export interface InputLog {
 }
 
 /**
- * `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. `waitsForRoom`: while the buffer of this process
- * is full, the append waits within `timeoutMs`; without it the append rejects at once.
+ * `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. `waitsForRoom`: if the buffer of this
+ * process is full, the append waits for up to `timeoutMs` instead of rejecting at once.
  */
 export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number; waitsForRoom?: true };
 
 /**
- * `records`: their number. For shards that share a consumer only the sum is known, and each has an equal share of it. The oldest was stored at
- * `storedAt` (epoch milliseconds) or later.
+ * `records`: their number. For shards that share a consumer only the sum is known, and each is assigned an equal share of it. The oldest
+ * record was stored at `storedAt` (epoch milliseconds) or later.
  */
 export type Unread = { records: number; storedAt: number };
 
-/** A stored payload that is not an input record. It stays in the log until retention removes it. `trace`: as in StoredInput. */
+/** A stored payload that is not an input record. It stays in the log until retention removes it. `trace`: see StoredInput. */
 export type RejectedInput = { seq: number; taskId: string; fault: RecordFault; trace?: TraceCarrier };
 
 export type StoredInput = {
@@ -67,7 +67,7 @@ export type StoredInput = {
   seq: number;
   taskId: string;
   record: InputRecord;
-  /** The service that appended it, as far as the permissions of the NATS users distinguish services. */
+  /** The service that appended it, to the extent that the permissions of the NATS users distinguish services. */
   writer: Writer;
   /** Size of the payload. */
   bytes: number;

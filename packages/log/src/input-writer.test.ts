@@ -138,7 +138,7 @@ test('the first token is appended at once; tokens that arrive during the append 
   assert.equal(writer.nextN, 5);
 });
 
-test('the first record has the times of the work item, and the next one those of tool calls that have ended since', async () => {
+test('the first record has the times of the work item, and the next record has the times of tool calls that have ended since', async () => {
   const pending = pendingLog();
   const taken = { queuedAt: 1, at: 2, cause: 'redelivery' } as const;
   const writer = new InputWriter(pending.log, { ...OPTIONS, taken });
@@ -162,7 +162,7 @@ test('the first record has the times of the work item, and the next one those of
   );
 });
 
-test('requests to models are in the record that follows their end, at most 256 of a writer', async () => {
+test('requests to models are in the record that follows their end, at most 256 for each writer', async () => {
   const pending = pendingLog();
   const writer = new InputWriter(pending.log, OPTIONS);
   const call = { model: 'm', at: 6, ms: 7, inputTokens: 1, cost: 0.5 };
@@ -201,7 +201,7 @@ test('a tool call that ends while a record waits is part of that record, even if
   );
 });
 
-test('inputs of one synchronous step are one record; lanes and kinds keep their order', async () => {
+test('inputs of one synchronous step share a record; lanes and kinds keep their order', async () => {
   const pending = pendingLog();
   const writer = new InputWriter(pending.log, OPTIONS);
   writer.add({ kind: 'open', lane: 'a', artifact: { name: 'answer' } }, 5);
@@ -387,7 +387,7 @@ test('a source that ignores ready fails, so memory is bounded', () => {
   const most = 100 * WAITING_OVERRUN_FACTOR;
   let waiting = 0;
   const fill = () => {
-    // Each token takes one byte of text and twelve bytes besides.
+    // Each token takes one byte of text and twelve other bytes.
     for (; waiting <= 10 * most; waiting += 13) writer.token('a', 'x', 0);
   };
   assert.throws(fill, RangeError);
@@ -539,7 +539,7 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
   assert.equal(records, 2);
 });
 
-/** A writer that holds text, whose first token is stored; the log stores at once. */
+/** A writer that holds text and whose first token is stored. Its log stores without delay. */
 async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }) {
   const held = heldLog();
   const writer = new InputWriter(held.log, { ...OPTIONS, pace: new TextPace(coalesce) });
@@ -551,10 +551,10 @@ async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, ho
   return { ...held, writer, texts, settled };
 }
 
-test('the first text of each lane leaves at once, and the text after it is held until the rule sends it', async () => {
+test('the first text of each lane is sent at once, and later text is held until the rule sends it', async () => {
   const { writer, appended, acknowledge, texts } = await holding();
   writer.token('a', 'second ');
-  // Only microtasks, so that no timer fires in between.
+  // Awaits only microtasks, so that no timer fires in between.
   for (let step = 0; step < 5; step += 1) await undefined;
   assert.deepEqual(texts(), [['first ']]);
   await acknowledge(2);
@@ -566,7 +566,7 @@ test('the first text of each lane leaves at once, and the text after it is held 
   assert.ok(appended[1]!.heldMs! > 0);
 });
 
-test('held text leaves with an input that is not text, a flush, a full record, and for a source that waits for room', async () => {
+test('held text is sent with a non-text input, at a flush, when a record is full, and when a source waits for room', async () => {
   const closed = await holding();
   closed.writer.token('a', 'held ');
   closed.writer.add(closeOf('a'));
@@ -582,7 +582,7 @@ test('held text leaves with an input that is not text, a flush, a full record, a
   const full = await holding();
   for (let count = 0; count <= RECORD_TOKENS_MAX; count += 1) full.writer.token('a', 't');
   await full.acknowledge(2);
-  // The rest may have left as well, when the rule expected no more text.
+  // The rest may have been sent as well, if the rule expected no more text.
   assert.deepEqual(
     full.appended.slice(0, 2).map(({ inputs }) => ordinalsOf(inputs[0]!)),
     [1, RECORD_TOKENS_MAX],
@@ -616,7 +616,7 @@ test('a held input does not wait for held text beyond its own time, and text doe
   assert.deepEqual(second.texts().at(-1), ['remote-run', 'held ']);
 });
 
-test('held text of several writers leaves together, and a first text does not wait for it', async t => {
+test('held text of several writers is sent together, and a first text does not wait for it', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pace = new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 1e-9 });
   const { log, appended } = heldLog();
@@ -634,7 +634,7 @@ test('held text of several writers leaves together, and a first text does not wa
   assert.equal(appended.length, 6);
 });
 
-test('without a rule, and where every token is a chunk, no text is held and no record has heldMs', async () => {
+test('without a rule, or if every token is a chunk, no text is held and no record has heldMs', async () => {
   for (const coalesce of [undefined, { ...DEFAULT_SETTINGS, eventCostMs: 0 }]) {
     const { log, appended, acknowledge } = heldLog();
     const writer = new InputWriter(log, { ...OPTIONS, ...(coalesce && { pace: new TextPace(coalesce) }) });
@@ -723,7 +723,7 @@ test('a held input waits for its whole time when the input held before it was se
   assert.equal(appended.length, 1);
 });
 
-test('a held input is sent by itself after its hold time', async () => {
+test('a held input is sent after its hold time without waiting for another', async () => {
   const { log, appended, acknowledge } = heldLog();
   new InputWriter(log, OPTIONS).addHeld(REMOTE_RUN, 10);
   await acknowledge(1);

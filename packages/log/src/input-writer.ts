@@ -25,7 +25,7 @@ type InputWriterOptions = {
   trace?: TraceCarrier;
   /** Added to the first record. */
   taken?: TakenWork;
-  /** Holds text by the rule of its settings. Absent, or with an event cost of 0: text leaves at once, and the relay holds it. */
+  /** The rule by which text is held. Absent, or with an event cost of 0: text is sent at once, and the relay holds it. */
   pace?: TextPace;
   /** Bytes that may wait before `ready` blocks the source, default WRITER_WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
@@ -33,10 +33,10 @@ type InputWriterOptions = {
   timeoutMs?: number;
 };
 
-/** Ordinals in one record. A burst then needs few appends, and the relay folds one record in about 2 ms. */
+/** Number of ordinals in one record. A burst then needs few appends, and the relay folds one record in about 2 ms. */
 export const RECORD_TOKENS_MAX = 2_048;
 /**
- * UTF-8 bytes of inputs in one record. JSON escapes take at most 6 bytes a byte, so a record of text stays under NATS's default
+ * UTF-8 bytes of inputs in one record. JSON escapes take at most 6 bytes for each byte, so a record of text stays below NATS's default
  * max_payload of 1 MiB.
  */
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
@@ -44,22 +44,22 @@ export const WRITER_WAITING_BYTES_MAX = 512 * 1024;
 /** A record with this many tokens shows a burst, because they arrived within the time of one append. The next record is then held. */
 export const BURST_TOKENS = 256;
 /**
- * Time for which a record of a burst is held so that it can fill up. Over all processes a record costs as much CPU as a few hundred tokens,
- * and a screen redraws text only every 16 ms.
+ * How long a record of a burst is held to fill up. Summed over all processes, a record costs as much CPU as a few hundred tokens, and a
+ * screen redraws text only every 16 ms.
  */
 export const BURST_HOLD_MS = 5;
 /**
- * How long a writer retries one append. A writer that stops retrying costs its work item an attempt although the agent is alive, so the time is
- * longer than a connection is frozen or a server is replaced. A retry after the duplicate window may store a record twice; relays fold its
- * ordinals once.
+ * How long a writer retries one append. When it stops, its work item loses an attempt although the agent is alive, so this time is longer
+ * than a frozen connection or the replacement of a server lasts. A retry after the duplicate window may store a record twice; relays fold
+ * its ordinals once.
  */
 export const APPEND_TIMEOUT_MS = 5 * 60_000;
-/** A source that ignores `ready` fails when this multiple of waitingBytesMax waits. */
+/** If a source ignores `ready`, it fails when this many times waitingBytesMax are waiting. */
 export const WAITING_OVERRUN_FACTOR = 16;
-/** Bytes of a token besides its text: quotes, commas, its time. */
+/** Bytes of a token in addition to its text: quotes, commas, its time. */
 const TOKEN_OVERHEAD_BYTES = 12;
 
-/** Requests to models that one writer puts into its records. */
+/** Maximum number of requests to models that one writer puts into its records. */
 const MODEL_CALLS_MAX = 256;
 
 type Draft = {
@@ -70,10 +70,10 @@ type Draft = {
   bytes: number;
   tools: ToolTiming[];
   models: ModelTiming[];
-  /** When an input that is not text makes the record leave, on the clock of holds. Text in the record has its own time. */
+  /** When the record must be sent because of an input that is not text, on the clock of holds. Text in the record has a time of its own. */
   leaveAtMs: number;
   hasText: boolean;
-  /** How long the writer held its oldest text by the rule; undefined without text, or without a rule. */
+  /** How long the rule made the writer hold its oldest text; undefined without text or without a rule. */
   heldMs: number | undefined;
 };
 /** Tokens of a lane that arrived in one step. */
@@ -81,13 +81,14 @@ type Arrival = { lane: string; text: string; tokens: number };
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
 
 /**
- * The ordered publisher of one producer on one task (PROTOCOL.md section 3). At most one append is in flight; inputs that arrive in the meantime
- * become the next record. An idle log thus receives a token at once, and a busy one receives larger records: 4 tokens per record have 3.5
- * times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full. Order across lanes and
- * kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
+ * The ordered publisher of one producer on one task (PROTOCOL.md section 3). At most one append is in flight; inputs that arrive in the
+ * meantime become the next record. So an idle log receives a token at once, and a busy log receives larger records: with 4 tokens per
+ * record the throughput is 3.5 times that of one token per record (measured). In a burst a record of text is held for BURST_HOLD_MS or
+ * until it is full. Order across lanes and kinds is kept. After a failed append the writer appends nothing more, because it would be stored
+ * out of order.
  *
  * With `pace` the writer holds text by the rule of the relay's coalescer and marks the record (`heldMs`), so that the relay passes the text
- * on at once. Each token is held once, where that saves most: one input record and one fact record fewer.
+ * on at once. Each token is held only once, and where that saves the most: it saves both an input record and a fact record.
  */
 export class InputWriter {
   readonly #inputs: InputLog;
@@ -100,18 +101,20 @@ export class InputWriter {
   #sealed: Draft[] = [];
   /** Tool calls that ended while no record was waiting. */
   #tools: ToolTiming[] = [];
-  /** Requests to models that ended while no record was waiting, and how many there have been. */
+  /** Requests to models that ended while no record was waiting, and the total number so far. */
   #models: ModelTiming[] = [];
   #modelCalls = 0;
   #inFlight = false;
   #checkQueued = false;
   readonly #hold: TextHold | undefined;
-  /** Tokens of the open record that `#hold` does not know yet. Those that arrive during an append are one arrival, as in the relay. */
+  /**
+   * Tokens of the open record that `#hold` does not know yet. Tokens that arrive during an append count as one arrival, as in the relay.
+   */
   #arrivals: Arrival[] = [];
-  /** Set while the open record is held; fires when it must leave. */
+  /** Set while the open record is held. The timer fires when the record must be sent. */
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = 0;
-  /** The open record leaves with the text of other writers. */
+  /** The open record is sent together with the text of other writers. */
   #isLeaving = false;
   /** The open record is the next one of a burst. */
   #isInBurst = false;
@@ -144,9 +147,8 @@ export class InputWriter {
   }
 
   /**
-   * Takes an input. Throws the writer's error if it has failed, and InputUnreadable, after which the writer continues, for an input that
-   * readers could not read.
-   * `atMs`: source time in epoch milliseconds, now by default.
+   * Takes an input. Throws the writer's error if the writer has failed. Throws InputUnreadable for an input that readers could not read;
+   * the writer continues after that. `atMs`: source time in epoch milliseconds, now by default.
    */
   add(input: AgentInput, atMs = Date.now()): void {
     if (input.kind === 'text') {
@@ -161,7 +163,7 @@ export class InputWriter {
   }
 
   /**
-   * Like `add`, for an input that no reader waits for. It is sent in the record of the next input, or by itself after `holdMs`, so that it
+   * Like `add`, for an input for which no reader waits. It is sent in the record of the next input, or by itself after `holdMs`, so that it
    * does not delay the next input by an append.
    */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
@@ -192,16 +194,13 @@ export class InputWriter {
     (this.#open?.tools ?? this.#tools).push(call);
   }
 
-  /** Adds a finished request to a model to the next record; beyond MODEL_CALLS_MAX of an attempt it is left out. */
+  /** Adds a finished request to a model to the next record. Requests beyond MODEL_CALLS_MAX of an attempt are left out. */
   modelEnded(call: ModelTiming): void {
     this.#modelCalls += 1;
     if (this.#modelCalls <= MODEL_CALLS_MAX) (this.#open?.models ?? this.#models).push(call);
   }
 
-  /**
-   * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
-   * has failed.
-   */
+  /** Resolves when less than `waitingBytesMax` is waiting. Await it before each read of the source. Rejects if the writer has failed. */
   ready(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
     if (this.isReady) return Promise.resolve();
@@ -231,7 +230,7 @@ export class InputWriter {
     draft.hasText = true;
     if (this.#hold !== undefined) this.#arrived(lane, text);
     this.#count(draft, 1, bytes);
-    // A held record of a burst need not be checked for each token.
+    // A held record of a burst need not be checked at each token.
     if (!this.#isInBurst || this.#sealed.length > 0) this.#queueCheck();
   }
 
@@ -275,7 +274,7 @@ export class InputWriter {
     this.#waitingBytes += bytes;
   }
 
-  /** Checks at the end of this step whether the open record must leave, unless another one is in flight. */
+  /** Checks at the end of this step whether the open record must be sent, unless another one is in flight. */
   #queueCheck(): void {
     if (this.#inFlight || this.#checkQueued) return;
     this.#checkQueued = true;
@@ -283,14 +282,14 @@ export class InputWriter {
       this.#checkQueued = false;
       this.#check();
     };
-    // No timer is needed for inputs of one step (a lane's open and its first token) to share a record. The first record waits for one turn
-    // of the event loop, so that the turn's state and a plan that is known at once take one append instead of two (0.9 ms of the 18 ms to
-    // the first text).
+    // Inputs of one step (the opening of a lane and its first token) share a record without a timer. The first record waits for one turn of
+    // the event loop, so that the turn's state and an immediate plan take one append instead of two (0.9 ms of the 18 ms to the first
+    // text).
     if (this.#storedN === 0) setImmediate(check);
     else queueMicrotask(check);
   }
 
-  /** Sends the oldest record, or waits until the open one must leave. */
+  /** Sends the oldest record, or waits until the open one must be sent. */
   #check(): void {
     if (this.#inFlight || this.#failure) return;
     if (this.#sealed.length > 0) {
@@ -310,9 +309,9 @@ export class InputWriter {
     this.#timer = setTimeout(() => this.#leave(dueMs, dueMs), dueMs - nowMs);
   }
 
-  /** Sends the open record, held text together with that of other writers. A first text leaves at once. */
+  /** Sends the open record. Held text is sent together with that of other writers, a first text at once. */
   #leave(dueMs: number, nowMs: number): void {
-    // A record that leaves early leaves its timer behind, which would send the next record too soon.
+    // If a record is sent early, its timer remains, and would send the next record too soon.
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const { pace } = this.#options;
@@ -378,8 +377,8 @@ export class InputWriter {
     };
     const held = draft.heldMs === undefined ? {} : { heldMs: draft.heldMs };
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...held, ...measured };
-    // The id contains the turn and the work item, because a later turn, or another item of the same call, restarts with attempt 1 and
-    // n 1 within the duplicate window.
+    // The id contains the turn and the work item, because a later turn, or another item of the same call, starts again with attempt 1 and n
+    // 1 within the duplicate window.
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
     const startedMs = performance.now();
@@ -395,13 +394,13 @@ export class InputWriter {
   }
 
   /**
-   * Whether the stored record with this id is ours, from a try whose acknowledgement was lost. A killed nats-server may forget that it
-   * has delivered an item, and deliver it again with the same count. Two runs of one attempt then write with the same ids,
-   * and only the first to write continues.
+   * Whether the stored record with this id was stored by an earlier try of this writer whose acknowledgement was lost. It may belong to
+   * another writer: a killed nats-server may forget that it has delivered an item, and deliver it again with the same count. Two runs of
+   * one attempt then write with the same ids, and only the first to write continues.
    */
   async #isStoredAt(seq: number, record: AgentRecord): Promise<boolean> {
     const stored = await this.#inputs.recordAt(this.#options.taskId, seq);
-    // If the record is missing, retention has removed it.
+    // A missing record was removed by retention.
     return stored === undefined || isDeepStrictEqual(stored, JSON.parse(JSON.stringify(record)));
   }
 
@@ -447,7 +446,7 @@ function join(input: TextInput, text: string, dt: number, id: string | undefined
   }
 }
 
-/** UTF-16 units in a piece of an oversized token: at most 3 UTF-8 bytes each, with room for the id. */
+/** UTF-16 units in a piece of an oversized token. Each takes at most 3 UTF-8 bytes, and there must be room for the id. */
 const PIECE_CHARS_MAX = Math.floor(RECORD_INPUT_BYTES_MAX / 4);
 
 function* splitOnCodePoints(text: string, charsMax: number): Generator<string> {

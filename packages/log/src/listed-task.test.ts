@@ -30,7 +30,7 @@ test('a short task is listed with its whole history, its metadata and the beginn
   assert.deepEqual(listed, { messages: 1, history, metadata, answer: 'this one', agents: [] });
 });
 
-test('a history is listed up to the last byte that fits, and a longer one without its oldest messages', () => {
+test('a history is listed if it fits to the byte; a longer one is listed without its oldest messages', () => {
   const room = LISTED_TASK_BYTES_MAX - bytesOf({ messages: 1, agents: [], history: [user('')] });
   const fits = listedTaskOf(taskOf({ history: [user('x'.repeat(room))] }), AT);
   assert.equal(bytesOf(fits), LISTED_TASK_BYTES_MAX);

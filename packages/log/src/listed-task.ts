@@ -1,31 +1,30 @@
 import { type Message, type Metadata, type Task, type TaskState, textOf } from '@hopline/a2a';
 
 /**
- * The part of an ended task that a page of a list shows, so that a list reads no records of tasks:
- * the members of the task without its artifacts, as far as they fit in
- * LISTED_TASK_BYTES_MAX, and the words and agents that filters search.
+ * The part of an ended task that a page of a list shows, so that a list need not read records of tasks. It has the members of the task
+ * without its artifacts, as far as they fit in LISTED_TASK_BYTES_MAX, and the words and agents that filters search.
  */
 export type ListedTask = {
   /** Messages in the whole history. */
   messages: number;
-  /** The newest of them, with empty ids instead of those of the task. */
+  /** The newest messages of the history. Ids of the task are replaced by empty strings. */
   history?: Message[];
   /** Message of the status, with the same empty ids. */
   message?: Message;
   metadata?: Metadata;
   /** Time of the status. Absent if the row has it. */
   timestamp?: string;
-  /** True if `message` or `metadata` is too large for a row: a list reads such a task. */
+  /** True if `message` or `metadata` is too large for a row. A list then reads the task itself. */
   cut?: true;
-  /** Beginning of the first question. Absent if `history` has it whole. */
+  /** Beginning of the first question. Absent if `history` contains all of it. */
   question?: string;
   /** Beginning of the text of the newest artifact that has text. */
   answer?: string;
-  /** Agents of the task (`agentsOf`). Absent if they do not fit, and in rows of earlier versions: a filter by agent then reads the task. */
+  /** Agents of the task (`agentsOf`). Absent if they do not fit, and in rows of earlier versions. A filter by agent then reads the task. */
   agents?: string[];
 };
 
-/** Bytes of its JSON. A question of one or two sentences and its answer take 300 to 500. */
+/** Bytes of the JSON of a listed task. A question of one or two sentences and its answer take 300 to 500. */
 export const LISTED_TASK_BYTES_MAX = 1_024;
 /** Bytes of the JSON of the beginning of a question or an answer. */
 export const LISTED_TEXT_BYTES_MAX = 256;
@@ -67,7 +66,7 @@ export function listedTaskOf(task: Task, at?: number): ListedTask {
   return listed;
 }
 
-/** The task as a row shows it; `row` has its other members. */
+/** The task as a row shows it. `row` has the other members. */
 export function taskOfRow(row: { taskId: string; contextId: string; state: TaskState; at: number; listed: ListedTask }): Task {
   const { taskId: id, contextId, state, at } = row;
   const { message, history, metadata, timestamp = new Date(at).toISOString() } = row.listed;
@@ -81,7 +80,7 @@ export function taskOfRow(row: { taskId: string; contextId: string; state: TaskS
 }
 
 type Ids = Pick<Task, 'id' | 'contextId'>;
-/** The ids of its task take a fifth of a short message. */
+/** The task's ids take a fifth of a short message. */
 const NO_IDS: Ids = { id: '', contextId: '' };
 
 function withIds(message: Message, known: Ids, ids: Ids): Message {

@@ -63,7 +63,7 @@ test('an agent that is silent counts as seen until its last heartbeat is too old
   assert.deepEqual(seen(AGENT_SILENCE_MS_MAX + 101), [['b', true]]);
 });
 
-test('an agent that stopped in order counts as seen for as long, even after the watch was lost', async t => {
+test('an agent that stopped gracefully counts as seen for the same time, even after the watch was lost', async t => {
   const log = createMemoryLog();
   const stop = new AbortController();
   t.after(() => stop.abort());
@@ -102,7 +102,7 @@ test('an agent that stopped in order counts as seen for as long, even after the 
   ]);
 });
 
-test('an agent that has left is forgotten, so that memory does not grow with all names of months', async t => {
+test('an agent that has left is dropped, so that memory does not grow with every agent ever seen', async t => {
   const { log, clock, directory } = await followedAgents(t);
   const seen = () => directory.seenWithin(Number.POSITIVE_INFINITY).map(({ name }) => name);
   await log.agents.put('build-1.a', agent('build-1'));
@@ -115,7 +115,7 @@ test('an agent that has left is forgotten, so that memory does not grow with all
   assert.deepEqual(seen(), ['lasting']);
 });
 
-test('the time since the newest heartbeat counts from the start of the process, and an agent that stopped in order counts too', async t => {
+test('the time since the newest heartbeat counts from the start of the process, and includes agents that stopped gracefully', async t => {
   const { log, clock, directory } = await followedAgents(t);
   clock.now = 300;
   assert.equal(directory.msSinceSeen(), 300);

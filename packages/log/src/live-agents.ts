@@ -53,8 +53,8 @@ class Instances {
 }
 
 /**
- * The registered agents and whether they are live. Each running instance of an agent has its own entry, so that the others stay registered
- * when it stops. Liveness is measured with this process's own clock, like the relays' leases.
+ * The registered agents and whether they are live. Each running instance of an agent has its own entry, so that the other instances stay
+ * registered when one stops. Liveness is measured with this process's own clock, like the relays' leases.
  */
 export class LiveAgents {
   readonly #now: () => number;
@@ -79,7 +79,7 @@ export class LiveAgents {
         found = new Instances();
       },
       change: ({ key, value }) => {
-        // Entries are checked, because an agent may write anything into its own and every reader uses those of all agents.
+        // Entries are checked, because an agent may write anything into its own entry, and every reader uses the entries of all agents.
         if (isAgentEntry(value) && agentOf(key) === value.name) {
           this.#seenAtMs = this.#now();
           const seen = { entry: value, seenAtMs: this.#seenAtMs };
@@ -92,7 +92,7 @@ export class LiveAgents {
         } else found.delete(key);
       },
       ready: () => {
-        // Agents that were removed while the watch was lost are not among the new ones.
+        // Agents that were removed while the watch was lost do not appear again.
         this.#instances = found;
       },
       lost: onLost,
@@ -100,16 +100,16 @@ export class LiveAgents {
   }
 
   /**
-   * Milliseconds since the newest heartbeat of any agent, including agents that stopped in order. Before the first heartbeat, the time
-   * since this object was created: an agent may have stopped just before, because a drained node stops its pods together.
+   * Milliseconds since the newest heartbeat of any agent, including agents that stopped gracefully. Before the first heartbeat, the time
+   * since this object was created, because an agent may have stopped just before that: a drained node stops all its pods together.
    */
   msSinceSeen(): number {
     return this.#now() - this.#seenAtMs;
   }
 
   /**
-   * The live agents, and those whose newest heartbeat is younger than `ms`, at most AGENT_REMEMBERED_MS, by name. Includes agents that stopped in order, because they may be
-   * restarting.
+   * The live agents, and those whose newest heartbeat is younger than `ms` (at most AGENT_REMEMBERED_MS), by name. Includes agents that
+   * stopped gracefully, because they may be restarting.
    */
   seenWithin(ms: number): RegisteredAgent[] {
     const nowMs = this.#now();
@@ -128,8 +128,8 @@ export class LiveAgents {
   }
 
   /**
-   * All registered agents by name, including silent ones. An agent is live while one of its instances is, and the live instance with the
-   * newest heartbeat describes it. An instance that stopped in order has deleted its entry.
+   * All registered agents by name, including silent ones. An agent is live while one of its instances is live, and the live instance with
+   * the newest heartbeat describes it. An instance that stopped gracefully has deleted its entry.
    */
   all(): RegisteredAgent[] {
     return this.#instances.names.map(name => this.#registered(name)!);

@@ -11,7 +11,10 @@ export const KEY_CHARS_MAX = 1024;
 const WAKE_KEY_CHARS_MAX = 64;
 const WAKE_KEY = /^[-\w]+$/;
 const KEY = /^[-/=\w]+(\.[-/=\w]+)*$/;
-/** Servers drop white space around a header, and UTF-8 maps every lone surrogate to one character, which would make two ids equal. */
+/**
+ * Servers drop white space around a header value, and UTF-8 maps every lone surrogate to one character. Both would make two different ids
+ * equal.
+ */
 const RECORD_ID = /^[\x21-\x7e]+$/;
 
 export function requireTaskId(taskId: string): void {
@@ -48,7 +51,7 @@ export function factsId(taskId: string, relay: string, n: number): string {
   return `${taskId}:${relay}:${n}`;
 }
 
-/** Stands for a relay's identity in the id of an append by an import. */
+/** Replaces the relay's identity in the ids of appends that an import makes. */
 export const IMPORTER = 'import';
 
 /** `{ relay }` or `{}`, for spreading into a record. */

@@ -45,14 +45,14 @@ class Waiting {
   }
 }
 
-test('a turn that begins at once asks for nothing', async t => {
+test('a turn that begins at once causes no request', async t => {
   const waiting = new Waiting(t);
   waiting.waits.end('t');
   await waiting.pass(10 * QUEUE_NOTICE_AFTER_MS);
   assert.deepEqual([waiting.asked, waiting.shown, waiting.counted], [0, [], 0]);
 });
 
-test('a wait is shown and counted, shown again only when a tenth of the items ahead have gone, and cleared when the turn begins', async t => {
+test('a wait is shown and counted, shown again only after a tenth of the items ahead are done, and cleared when the turn begins', async t => {
   const waiting = new Waiting(t);
   waiting.ahead = 200;
   await waiting.pass(QUEUE_NOTICE_AFTER_MS + SECOND);
@@ -86,7 +86,7 @@ test('a wait ends when a worker has the item, even if its turn is silent; a ques
   assert.deepEqual([waiting.shown, waiting.counted], [[1, 'cleared'], 0]);
 });
 
-test('a notice of an earlier process is cleared too, and a dropped wait clears nothing', async t => {
+test('a notice of an earlier process is also cleared, and a dropped wait clears nothing', async t => {
   const taken = new Waiting(t, true);
   taken.ahead = undefined;
   await taken.pass(3 * SECOND);

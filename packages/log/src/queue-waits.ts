@@ -5,12 +5,12 @@ import type { WorkQueue } from './work-queue.ts';
 export const QUEUE_NOTICE_AFTER_MS = 1_000;
 /** Shortest time between two notices of one wait. */
 export const QUEUE_NOTICE_MS_MIN = 3_000;
-/** A further notice follows when at least this share of the requests ahead has gone, so that a wait has few of them, however long it is. */
+/** A further notice follows when at least this share of the requests ahead is done, so that even a long wait causes few notices. */
 const NEWS_SHARE = 0.1;
 const CHECK_MS = 1_000;
 const CHECKS_AT_ONCE_MAX = 32;
 
-/** A work item whose worker has shown no sign of life yet. */
+/** A work item whose worker has not yet shown that it is alive. */
 type QueueWait = Pick<Work, 'taskId' | 'owner'> & {
   role: Role;
   /** True if a notice of an earlier process stands. */
@@ -23,7 +23,7 @@ type QueueWait = Pick<Work, 'taskId' | 'owner'> & {
 
 type QueueWaitsOptions = {
   work: Pick<WorkQueue, 'ahead'>;
-  /** +1 when a wait becomes one that its client sees, -1 when that wait is over. */
+  /** +1 when a client begins to see a wait, -1 when that wait is over. */
   onWaiting: (change: 1 | -1, role: Role) => void;
   /** Monotonic milliseconds. */
   now: () => number;
@@ -32,8 +32,8 @@ type QueueWaitsOptions = {
 type OpenWait = QueueWait & { sinceMs: number; isCounted: boolean; shown: number | undefined; shownAtMs: number };
 
 /**
- * The items for whose workers this process waits. Asks for the places of those that wait longer than QUEUE_NOTICE_AFTER_MS; until then a wait
- * costs an entry of a map.
+ * The items for which this process waits until a worker takes them. It asks for the places of those that wait longer than
+ * QUEUE_NOTICE_AFTER_MS; until then a wait costs only a map entry.
  */
 export class QueueWaits {
   readonly #options: QueueWaitsOptions;
@@ -111,7 +111,7 @@ export class QueueWaits {
   }
 }
 
-/** A place never moves back: later requests wait after this one, and a larger estimate is only a worse one. */
+/** A place never moves back, because later requests wait behind this one. A larger estimate is only less exact. */
 function isNews(ahead: number, shown: number | undefined): boolean {
   return shown === undefined || shown === Number.POSITIVE_INFINITY || shown - ahead >= Math.max(1, shown * NEWS_SHARE);
 }

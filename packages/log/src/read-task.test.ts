@@ -80,7 +80,7 @@ test('a task begins at the startSeq of its newest record, or at that record if i
   assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
 });
 
-/** A task of one record in the memory log, and the number of reads of its facts. */
+/** A task with one record in the in-memory log, and the number of reads of its facts. */
 async function newTask() {
   const { facts } = createMemoryLog();
   let seq = 0;
@@ -151,7 +151,7 @@ function recordOfTurn(generation: number, turn: number) {
 const job = (turn: number) => ({ work: { ...workItem('t'), turn } });
 const never = () => new AbortController().signal;
 
-test('work waits for a task that the log has lost, and for the turn that a stale read does not show', async () => {
+test('work waits for a task that the log has lost, and for a turn that is missing from a stale read', async () => {
   const { facts } = createMemoryLog();
   const first = newestOfTurn(facts, job(1), never());
   const { seq } = await facts.append(recordOfTurn(1, 1), { expected: 0, id: '1' });
@@ -162,7 +162,7 @@ test('work waits for a task that the log has lost, and for the turn that a stale
   assert.equal((await second).seq, last.seq);
 });
 
-test('the newest record that the requester of the work knew needs no read, unless it is of an earlier turn', async () => {
+test('no read is needed if the requester of the work passed the newest record, unless it belongs to an earlier turn', async () => {
   const { facts } = createMemoryLog();
   const known = { seq: 7, record: recordOfTurn(1, 1) };
   assert.equal(await newestOfTurn(facts, { ...job(1), newest: known }, never()), known);

@@ -4,8 +4,8 @@ import type { FactLog, StoredFacts } from './fact-log.ts';
 import type { Job } from './work-queue.ts';
 
 /**
- * How long the log may take to show the turn of a stored work item, in milliseconds. Longer than an election, and than a relay takes to notice that
- * the log has lost the task (5 s) and to fold its inputs again.
+ * How long the log may take to show the turn of a stored work item, in milliseconds. This is longer than an election, and longer than a
+ * relay takes to notice that the log has lost the task (5 s) and to fold its inputs again.
  */
 const TURN_SHOWN_MS_MAX = 20_000;
 
@@ -18,9 +18,10 @@ export function startSeqOf({ seq, record }: StoredFacts): number {
 }
 
 /**
- * The newest record of a task once the log shows the turn of the work item. A stale read shows the previous turn, whose end would settle the item
- * without a run; and without the wait for a task that the log has lost, all attempts of the item would end before a relay stores it again. Rejects
- * when the item must be delivered again: with Requeued when `signal` aborts, and with an error when the log does not show the turn in time.
+ * The newest record of a task once the log shows the turn of the work item. Waiting is necessary in two cases. A stale read shows the
+ * previous turn, whose end would settle the item without a run. And if the log has lost the task, all attempts of the item would end before
+ * a relay stores it again. Rejects when the item must be delivered again: with Requeued when `signal` aborts, and with an error when the
+ * log does not show the turn in time.
  */
 export async function newestOfTurn(
   facts: FactLog,
@@ -54,21 +55,21 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
 }
 
 /**
- * Throws Superseded if a newer attempt of a producer has written. The relay rejects the inputs of a superseded attempt. If the newer attempt has died, this
- * worker must not hold on to the item: the next attempt needs it.
+ * Throws Superseded if a newer attempt of a producer has written. The relay rejects the inputs of a superseded attempt. If the newer
+ * attempt has died, this worker must not keep the item, because the next attempt needs it.
  */
 export function requireNewest({ producers }: TaskAggregate, { id, attempt }: Pick<Producer, 'id' | 'attempt'>): void {
   if ((producers[id]?.attempt ?? 0) > attempt) throw new Superseded();
 }
 
-/** Whether a record is the whole task, as with a new task: a read of the log would find nothing else. */
+/** Whether a record is the whole task, as for a new task, so that reading the log would find nothing else. */
 function isWhole(newest: StoredFacts): boolean {
   return startSeqOf(newest) === newest.seq;
 }
 
 /**
- * Yields `newest`, then the records after it. The follower subscribes while the reader works on `newest`, so that the first work of a task
- * need not wait for a request, and the records that follow from this work arrive live.
+ * Yields `newest`, then the records after it. The follower subscribes while the reader works on `newest`. So the first work of a task need
+ * not wait for a request, and the records that result from this work arrive live.
  */
 async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSignal): AsyncGenerator<StoredFacts, void> {
   const left = new AbortController();
@@ -91,8 +92,7 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
  * Makes facts that were copied forward (PROTOCOL.md 4.3) look as if they were stored for the first time. The records of a task
  * are read in two phases:
  * - the copied run: the parts at the beginning of the read, up to the last part. Each one yields its copied facts as its own facts.
- * - plain records: everything after it. Later copies repeat facts that were already yielded, so they pass with `facts`
- *   empty.
+ * - plain records: everything after it. Later copies repeat facts that were already yielded, so they are passed on with empty `facts`.
  *
  * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before
  * the last part, so no `startSeq` names the parts that it left.
@@ -114,8 +114,8 @@ export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<
 }
 
 /**
- * Every copied part is stored with the aggregate after the newest fact, but only the last part is yielded with it: a reader that waits for
- * a generation or a raw sequence must first have received the facts up to there.
+ * Every copied part is stored with the aggregate after the newest fact, but only the last part is yielded with it, because a reader that
+ * waits for a generation or a raw sequence must first have received the facts up to that point.
  */
 function expand(stored: StoredFacts, { facts, last }: CopiedFacts, generation: number): StoredFacts {
   const { copied: _copied, ...record } = stored.record;

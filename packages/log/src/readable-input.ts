@@ -3,8 +3,8 @@ import { type AgentInput, INPUT_DEPTH_MAX, isMalformedInput, type TextInput } fr
 import { InputUnreadable } from './errors.ts';
 
 /**
- * UTF-8 bytes of an input as JSON. Throws InputUnreadable for one that a relay could not read, because it would fail the whole task. The JSON is
- * checked, since it may differ from the object: a Buffer, for example, becomes an object with a list of numbers.
+ * UTF-8 bytes of an input as JSON. Throws InputUnreadable for an input that a relay could not read, because it would make the whole task
+ * fail. The JSON is checked, since it may differ from the object: a Buffer, for example, becomes an object with a list of numbers.
  */
 export function readableBytes(input: Exclude<AgentInput, TextInput>): number {
   const json = JSON.stringify(input);

@@ -3,7 +3,7 @@ import type { FactLog, LogExtent } from './fact-log.ts';
 /** How long the extent of the log counts as current. Retention moves it slowly. */
 const EXTENT_MS = 5_000;
 
-/** The extent of the log, for readers that need it often and may be behind by EXTENT_MS. */
+/** The extent of the log, for readers that need it often and for which it may be up to EXTENT_MS old. */
 export class RecentExtent {
   readonly #facts: Pick<FactLog, 'extent'>;
   readonly #now: () => number;
@@ -15,7 +15,7 @@ export class RecentExtent {
     this.#now = now;
   }
 
-  /** As last read; undefined before the first `get`. */
+  /** The extent as last read; undefined before the first `get`. */
   get last(): LogExtent | undefined {
     return this.#read?.value;
   }

@@ -2,9 +2,9 @@ import type { Role, TraceCarrier, Work } from '@hopline/events';
 import type { WorkQueue } from './work-queue.ts';
 
 /**
- * Queues an item again that the queue lacks. First under its own id: if the request of a relay that was stopped meanwhile still arrives, the queue
- * drops it as a duplicate, so that no attempt runs twice at once (simulator seed 1020004). If the queue knows the id and lacks the item, it has
- * lost it, and takes it under a second id.
+ * Queues an item again if the queue lacks it. First it uses the item's own id: if the request of a relay that has stopped since still
+ * arrives, the queue drops it as a duplicate, so that no attempt runs twice at once (simulator seed 1020004). If the queue knows the id but
+ * lacks the item, it has lost the item, which is then queued under a second id.
  */
 export async function requestLost(
   work: Pick<WorkQueue, 'request' | 'hasItem'>,

@@ -1,4 +1,4 @@
-/** Runs a function so that runs never overlap: calls during a run share the next one. */
+/** Runs a function without overlapping runs: all calls during a run share the next run. */
 export class SharedNext<T> {
   readonly #run: () => Promise<T>;
   #current: Promise<T> | undefined;

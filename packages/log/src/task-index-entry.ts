@@ -12,14 +12,14 @@ export type TaskIndexEntry = {
   role: Role;
   owner?: Owner;
   state: TaskState;
-  /** As in the task's newest record (`FactRecord`); 0 if it has none. */
+  /** See FactRecord: the value in the task's newest record; 0 if it has none. */
   startSeq: number;
-  /** As in the task's newest record; absent if it has none. */
+  /** See FactRecord: the value in the task's newest record; absent if it has none. */
   startStoredAt?: number;
   generation: number;
-  /** As in the task's newest record at the time of the entry: every input of the task up to it is folded. */
+  /** The value in the task's newest record at the time of the entry: every input of the task up to it is folded. */
   foldedSeq?: number;
-  /** Log sequence of that record, and the bytes that the task's records up to it take in the log, without copies. */
+  /** Log sequence of that record, and the bytes in the log of the task's records up to it, without copies. */
   seq?: number;
   storedBytes?: number;
   /** Epoch milliseconds of the state's change. */

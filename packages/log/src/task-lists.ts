@@ -7,8 +7,8 @@ import type { TenantBytes } from './stored-span.ts';
 import type { TaskIndexEntry } from './task-index-entry.ts';
 
 /**
- * The index of tasks by owner, in the bucket of task lists. A list reads what its caller owns, and a relay what is open in its shards, so
- * neither depends on how many tasks the cluster stores. PROTOCOL.md 7.1.
+ * The index of tasks by owner, in the bucket of task lists. A list reads only the tasks of its caller, and a relay only the open tasks of
+ * its shards, so neither depends on how many tasks the cluster stores. PROTOCOL.md 7.1.
  *
  * Keys: `<tenant>.<owner>.<shard>.` and then
  * - `t.<task id>`: the entry of a task that has not ended, or has ended in the last seconds
@@ -20,8 +20,8 @@ import type { TaskIndexEntry } from './task-index-entry.ts';
 export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage | TenantBytes;
 
 /**
- * The members of an ended task that a list needs. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown.
- * Rows of earlier versions lack `listed`; a list reads their tasks.
+ * The members of an ended task that a list needs. `at`: time of the end in epoch milliseconds. `seq`: log sequence of its newest record; 0
+ * if unknown. Rows of earlier versions lack `listed`, so a list reads their tasks.
  */
 export type EndedTask = [
   taskId: string,
@@ -38,16 +38,17 @@ export type EndedTasks = { v: 1; ended: EndedTask[]; pages: EndedPageRange[] };
 export type EndedPage = { v: 1; ended: EndedTask[] };
 
 /**
- * A page with its number, the number of its tasks, and the first and last times and sequences of them. `seqFrom` is the first that is known, and
- * `seqTo` is 0 if one is unknown.
+ * A page with its number, the number of its tasks, and the first and last times and sequences of them. `seqFrom` is the first known
+ * sequence, and `seqTo` is 0 if any is unknown.
  */
 export type EndedPageRange = { n: number; tasks: number; from: number; to: number; seqFrom: number; seqTo: number };
 
-/** Tasks that the newest part of a list holds before its oldest ones become a page. */
+/** Number of tasks in the newest part of a list from which its oldest tasks become a page. */
 export const ENDED_NEWEST_MAX = 256;
 /**
- * UTF-16 units of their JSON, because each list reads this part of each shard and each move writes it. The limit is twice the size of the list of
- * pages, which is read with it: so both grow with the root of the number of tasks, and 256 shards cost one caller little more than 16.
+ * UTF-16 units of their JSON. Limited, because each list reads this part of each shard and each move writes it. The limit is twice the size
+ * of the list of pages, which is read with it. So both grow with the square root of the number of tasks, and 256 shards cost one caller
+ * little more than 16.
  */
 export const ENDED_NEWEST_UNITS_MIN = 4 * 1024;
 export const ENDED_NEWEST_UNITS_MAX = 64 * 1024;
@@ -55,17 +56,17 @@ const UNITS_BY_PAGES_UNIT = 2;
 /** Tasks that stay in it, and the share of the UTF-16 units. */
 export const ENDED_NEWEST_KEPT = 64;
 const ENDED_KEPT_SHARE = 0.25;
-/** Tasks that may be added at once, so that a page stays well below the largest message of NATS (1 MiB). */
+/** Maximum number of tasks that may be added at once, so that a page stays well below the largest message of NATS (1 MiB). */
 export const ENDED_ADDED_MAX = 192;
 /**
- * Pages of an owner in one shard: a million tasks of one owner with 16 shards and rows of 400 bytes. Beyond that the oldest page leaves the lists, and
- * pages of a list no longer have a total.
+ * Maximum number of pages of an owner in one shard: a million tasks of one owner with 16 shards and rows of 400 bytes. Beyond that the
+ * oldest page is removed from the lists, and pages of a list no longer have a total.
  */
 export const ENDED_PAGES_MAX = 768;
 
 const HASH_CHARS = 22;
 
-/** 128 bits. Hashed, because names may have any characters, and subjects appear in the logs and metrics of NATS. */
+/** 128 bits. Names are hashed, because they may have any characters, and because subjects appear in the logs and metrics of NATS. */
 export function keyToken(...names: (string | null)[]): string {
   return hash('sha256', JSON.stringify(names), 'base64url').slice(0, HASH_CHARS);
 }
@@ -87,7 +88,7 @@ export function listKeyOf(taskId: string, entry: Pick<TaskIndexEntry, 'role' | '
   return `${listPrefixOf(taskId, entry, layouts)}.t.${taskId}`;
 }
 
-/** Whether relays from before the lists may have written tasks of a shard: they know only one layout. */
+/** Whether relays of a version without task lists may have written tasks of a shard. Those relays know only one layout. */
 export const isInFirstLayout = (shard: number, { list }: Layouts): boolean => shard < list[0]!.shards;
 
 /** All entries of tasks of a shard. */
@@ -129,7 +130,7 @@ export function endedTaskOf(taskId: string, { contextId, state, at, generation, 
   return [taskId, contextId, state, at, generation, seq, ...(listed === undefined ? ([] as const) : ([listed] as const))];
 }
 
-/** Writes the entry of a task unconditionally, by its id and for the lists of its owner: for writers that no relay competes with. */
+/** Writes the entry of a task unconditionally, both by its id and in the lists of its owner. For writers with which no relay competes. */
 export async function putTask(
   { tasks, taskLists, layouts }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; layouts: Layouts },
   taskId: string,
@@ -156,7 +157,7 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
     const page = ended.slice(0, -kept);
     ended = ended.slice(-kept);
     const range = rangeOf((pages.at(-1)?.n ?? 0) + 1, page);
-    // Written before the list names it. A number that a process wrote and did not name is written again.
+    // The page is written before the list names it. If a process has written a page without naming it, its number is used again.
     await lists.put(endedPageKey(prefix, range.n), { v: 1, ended: page });
     pages = [...pages, range].slice(-ENDED_PAGES_MAX);
   }
@@ -168,7 +169,7 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
 /** Which tasks leave a list, and which pages may have one of them. */
 type EndedRemoval = { isGone(task: EndedTask): boolean; mayBeIn(page: EndedPageRange): boolean };
 
-/** Tasks whose facts retention has removed. `firstSeq`: of the facts of their shard that the log still has. */
+/** Tasks whose facts retention has removed. `firstSeq`: the first sequence of the facts that the log still has for their shard. */
 export function removedBefore(firstSeq: number): EndedRemoval {
   const isRemoved = (seq: number) => seq > 0 && seq < firstSeq;
   return { isGone: ([, , , , , seq]) => isRemoved(seq), mayBeIn: ({ seqFrom }) => isRemoved(seqFrom) };
@@ -206,7 +207,7 @@ export async function removeEnded(
   return removed;
 }
 
-/** Undefined if all tasks of the page stay. A page that is missing has none. */
+/** Undefined if all tasks of the page stay. A missing page has no tasks. */
 async function removeFromPage(
   lists: KeyValue<TaskListValue>,
   key: string,
@@ -227,7 +228,7 @@ function newestUnitsMax(pages: readonly EndedPageRange[]): number {
   return Math.min(ENDED_NEWEST_UNITS_MAX, Math.max(ENDED_NEWEST_UNITS_MIN, balanced));
 }
 
-/** Number of the newest tasks that stay in the newest part, at least one. */
+/** Number of the newest tasks that stay in the newest part; at least one. */
 function keptOf(ended: readonly EndedTask[], unitsMax: number): number {
   let units = 0;
   const fits = (task: EndedTask) => {

@@ -12,7 +12,7 @@ import {
   tenantBytesKey,
 } from './tenant-bytes.ts';
 
-test('callers of a tenant share a key in each stream group; a caller without a tenant has its own, and one without a name has none', () => {
+test('callers of a tenant share a key in each stream group; a caller without a tenant has its own key, and a caller without a name has none', () => {
   const [anna, bert, carl] = [{ tenant: 't', subject: 'anna' }, { tenant: 't', subject: 'bert' }, { subject: 't' }];
   assert.equal(tenantBytesKey(anna, 1), tenantBytesKey(bert, 1));
   assert.equal(new Set([tenantBytesKey(anna, 0), tenantBytesKey(anna, 1), tenantBytesKey(carl, 0)]).size, 3);
@@ -32,7 +32,7 @@ test('a filter matches the entries of one tenant in all groups, and none of anot
   assert.deepEqual(found.map(({ key }) => key).sort(), [tenantBytesKey(one, 0), tenantBytesKey(one, 1)]);
 });
 
-test('many records take few spans, and at most the bytes of two spans are released late', () => {
+test('many records need few spans, and at most the bytes of two spans are released late', () => {
   const records = STORED_SPANS_MAX * 50;
   let spans: StoredSpan[] = [];
   for (let seq = 1; seq <= records; seq += 1) spans = joinSpans(spans, [[seq, 10]]);

@@ -3,13 +3,13 @@ import type { KeyValue } from './key-value.ts';
 import type { StoredSpan, TenantBytes } from './stored-span.ts';
 import { keyToken, type TaskListValue } from './task-lists.ts';
 
-/** Spans of an entry. Retention releases the bytes of a span when the newest of its records leaves the log. */
+/** Number of spans of an entry. Retention frees the bytes of a span when its newest record leaves the log. */
 export const STORED_SPANS_MAX = 64;
 
-/** Exists once the entries contain the tasks that were stored before the relays counted. Its key has the form of the others. */
+/** Exists once the entries include the tasks that were stored before relays counted. Its key has the form of the others. */
 export const TENANT_BYTES_BEGUN = 'begun.0.stored';
 
-/** Undefined without authentication: all tasks then belong to one caller, and no other needs protection from it. */
+/** Undefined without authentication: all tasks then belong to one caller, and there is no other caller to protect. */
 function partyToken(owner: Owner | undefined): string | undefined {
   if (owner === undefined || isSameOwner(owner, undefined)) return undefined;
   const { tenant, subject } = owner;

@@ -31,7 +31,7 @@ test('an event has the cost of the settings while appends are fast, more while t
   assert.equal(after(1, 100), 1);
 });
 
-test('an append counts as slow in comparison with the fastest one, and a server that has moved away does not count as load', () => {
+test('an append counts as slow relative to the fastest one, and a server that has moved farther away does not count as load', () => {
   const pace = new TextPace(DEFAULT_SETTINGS);
   let nowMs = 0;
   const costs = (ms: number, everyMs: number, appends: number) => {
@@ -51,7 +51,7 @@ test('an append counts as slow in comparison with the fastest one, and a server 
   assert.equal(near.eventCostMs, DEFAULT_SETTINGS.eventCostMs, 'a log in the same process');
 });
 
-test('text leaves at once after a pause, otherwise GATHER_MS after the previous text, together with all text that is due', t => {
+test('after a pause text is sent at once, otherwise GATHER_MS after the previous text, together with all text that is due', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pace = new TextPace(DEFAULT_SETTINGS);
   const left: string[] = [];
@@ -69,7 +69,7 @@ test('text leaves at once after a pause, otherwise GATHER_MS after the previous 
   assert.deepEqual(left, ['a', 'b', 'c', 'd']);
 });
 
-test('an event costs more while text waits for other text, and its usual amount while a stream is by itself', t => {
+test('an event costs more while text waits for other text, and the usual amount while there is only one stream', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pace = new TextPace(DEFAULT_SETTINGS);
   const from = performance.now();
@@ -86,7 +86,7 @@ test('an event costs more while text waits for other text, and its usual amount 
   assert.ok(crowded > 1 + 0.9 * CROWDED_COST_SHARE && crowded <= 1 + CROWDED_COST_SHARE, `${crowded}`);
 });
 
-test('there is no hold where every token is an event', () => {
+test('no text is held if every token is an event', () => {
   assert.equal(new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 0 }).createHold(), undefined);
   assert.notEqual(new TextPace(DEFAULT_SETTINGS).createHold(), undefined);
 });

@@ -1,37 +1,39 @@
 import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
 
 /**
- * Held text of a process leaves at most this often, in milliseconds, and then all text that is due leaves together. Each process on the way then wakes up
- * once for many records: at 100 streams of 20 tokens/s wake-ups are half of the cost of a token.
+ * Held text of a process is sent at most once in this many milliseconds, and then all text that is due is sent together. So each process on
+ * the way wakes up once for many records: at 100 streams of 20 tokens/s wake-ups are half of the cost of a token.
  */
 export const GATHER_MS = 10;
 /**
- * The processors are nearly busy when the median time of an append is more than this many times the fastest one; above that, the cost of an event
- * grows. Measured on two cores that were shared with other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
+ * The processors are nearly saturated when the median append takes more than this many times as long as the fastest one. Beyond that, the
+ * cost of an event grows. Measured on two cores that were shared with other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10
+ * times and more at 100.
  */
 export const SLOW_APPEND_FACTOR = 3;
 /** No append counts as faster than this many milliseconds. */
 export const FASTEST_APPEND_MS_MIN = 0.5;
-/** After this time the fastest append counts as twice as slow, so that a server that has moved away is noticed. */
+/** After this time the fastest append counts as twice as slow, so that the estimate adapts if a server has moved farther away. */
 export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
 /** An event costs at most this many times the cost of the settings. */
 export const EVENT_COST_FACTOR_MAX = 8;
 /**
- * Extra cost of an event when all text has to wait for other text: a process with that many streams keeps the processors busy. At 20 tokens/s a chunk then has three tokens instead of two, at the same median age.
+ * Extra cost of an event if all text has to wait for other text, because a process with that many streams saturates the processors. At 20
+ * tokens/s a chunk then has three tokens instead of two, at the same median age.
  */
 export const CROWDED_COST_SHARE = 0.75;
-/** Weight of the newest text in the share that waits. */
+/** Weight of the newest text in the estimated share of waiting text. */
 const CROWDED_STEP = 1 / 32;
 /** Factor of one step of the estimated median, which can thus double or halve within 15 appends. */
 const MEDIAN_STEP = 1.05;
 
 /**
- * How the writers of one process hold text: each by a `TextHold` of its own, all with the same event cost, which grows with the time that an append
- * takes. That time contains the queues of this process, of NATS and of its disk, so chunks grow before the age of a token does.
+ * How the writers of one process hold text. Each has its own `TextHold`, and all have the same event cost, which grows with the time that
+ * an append takes. That time includes the queues of this process, of NATS and of its disk, so chunks grow before the age of a token does.
  */
 export class TextPace {
   readonly #coalesce: CoalesceSettings;
-  /** Estimated median of the newest appends. It begins low, because the first appends of a process are slow. */
+  /** Estimated median of the newest appends. It starts low, because the first appends of a process are slow. */
   #medianMs = FASTEST_APPEND_MS_MIN;
   #fastestMs = Number.POSITIVE_INFINITY;
   #appendedAtMs = 0;
@@ -44,7 +46,7 @@ export class TextPace {
     this.#coalesce = coalesce;
   }
 
-  /** Undefined where every token is an event of its own (`eventCostMs` 0). */
+  /** Undefined if every token is an event of its own (`eventCostMs` 0). */
   createHold(): TextHold | undefined {
     return this.#coalesce.eventCostMs === 0 ? undefined : new TextHold(this.#coalesce);
   }
@@ -62,14 +64,14 @@ export class TextPace {
     this.#fastestMs = Math.min(ms, this.#fastestMs * 2 ** ((nowMs - this.#appendedAtMs) / FASTEST_APPEND_DOUBLING_MS));
     this.#appendedAtMs = nowMs;
     const next = ms > this.#medianMs ? this.#medianMs * MEDIAN_STEP : this.#medianMs / MEDIAN_STEP;
-    // Beyond the largest factor it would only take longer to fall again.
+    // Above the largest factor, a higher estimate would only take longer to fall again.
     this.#medianMs = Math.min(
       EVENT_COST_FACTOR_MAX * SLOW_APPEND_FACTOR * this.#fastestMs,
       Math.max(FASTEST_APPEND_MS_MIN, next),
     );
   }
 
-  /** Calls `leave` at once, or when the text of all writers leaves next. `nowMs`: the value of `performance.now()`. */
+  /** Calls `leave` at once, or when the text of all writers is sent next. `nowMs`: the value of `performance.now()`. */
   gather(leave: () => void, nowMs: number): void {
     const waitMs = this.#leftMs + GATHER_MS - nowMs;
     const waits = this.#due.length > 0 || waitMs > 0;

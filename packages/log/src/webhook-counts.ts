@@ -4,8 +4,9 @@ import type { PushConfigEntry } from './log.ts';
 import { keyToken } from './task-lists.ts';
 
 /**
- * Each webhook has a second entry in its bucket, with the same age limit, whose key begins with the tenant of its owner and contains its bytes. So a server
- * reads from the names of keys how many webhooks a caller and its tenant have, whatever the number of others. PROTOCOL.md 7.4.
+ * Each webhook has a second entry in its bucket, with the same age limit, whose key begins with the tenant of its owner and contains its
+ * bytes. So a server can count the webhooks of a caller and its tenant by reading only key names, however many other webhooks there are.
+ * PROTOCOL.md 7.4.
  *
  * Key: `=<tenant>.<owner>=<bytes in base 36>=<task id>=<base64url of the configuration id>`. No task id contains `=`. A caller without a tenant is a
  * tenant of its own.
@@ -15,9 +16,12 @@ const RADIX = 36;
 /** The entry has no content, because only its key is read. */
 const COUNT_ENTRY = { v: 1 };
 
-/** Bytes of a webhook besides its key and its value: the name of the bucket, headers, and the count entry without the key of the webhook. */
+/**
+ * Bytes of a webhook in addition to its key and its value: the name of the bucket, headers, and the count entry without the key of the
+ * webhook.
+ */
 const OVERHEAD_BYTES = 290;
-/** Base64, in which secrets are stored when they are encrypted, has a third more bytes. */
+/** Encrypted secrets are stored in base64, which takes a third more bytes. */
 const SEALED_SHARE = 1 / 3;
 
 /** Number of webhooks, and their bytes. */
@@ -37,7 +41,7 @@ export function webhookCountKey(owner: Owner, key: string, bytes: number): strin
   return `=${tokens.tenant}.${tokens.owner}=${bytes.toString(RADIX)}=${key.replace('.', '=')}`;
 }
 
-/** Bytes of a webhook and its count entry in their bucket. For one whose secrets are still to be encrypted, a few bytes more or less. */
+/** Bytes of a webhook and its count entry in their bucket. The number is off by a few bytes if the secrets are still to be encrypted. */
 export function webhookBytes(key: string, entry: PushConfigEntry): number {
   const { token, authentication } = entry;
   const { credentials } = authentication ?? {};

@@ -25,7 +25,7 @@ const ENTRY: PushConfigEntry = {
 const { token: _token, ...NO_TOKEN } = ENTRY;
 const NO_SECRETS: PushConfigEntry = { ...NO_TOKEN, authentication: { scheme: 'Bearer' } };
 
-/** Content of the bucket after a write, and a reader of it with other keys. */
+/** Content of the bucket after a write, and a reader of the bucket with other keys. */
 async function stored(entry: PushConfigEntry, ...encoded: string[]) {
   const log = createMemoryLog();
   const sealed = withSealedWebhooks(log, encoded.length === 0 ? undefined : keys(...encoded));
@@ -77,7 +77,7 @@ test('without a key secrets are stored as plain text; plain entries stay readabl
   assert.deepEqual(await readBy(first), ENTRY);
 });
 
-test('a seal that no key opens, that was changed, or that was copied to another entry does not open', async () => {
+test('a seal does not open if no key fits, if it was changed, or if it was copied to another entry', async () => {
   const { log, raw, readBy } = await stored(ENTRY, first);
   assert.deepEqual(await readBy(second), raw);
   assert.deepEqual(await readBy(), raw);

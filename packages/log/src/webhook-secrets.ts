@@ -29,7 +29,7 @@ export const SECRETS_SETTINGS = {
 
 type SecretsSettings = { HOPLINE_SECRETS_KEY?: string | undefined; HOPLINE_SECRETS_KEY_FILE?: string | undefined };
 
-/** The keys of the setting: the first one seals, and any of them opens. */
+/** The keys of the setting. The first one encrypts, and any of them decrypts. */
 type SecretsKeys = readonly { id: string; key: Buffer }[];
 
 /** Undefined if no key is set. Rejects with an Error of one sentence that does not quote a key. */
@@ -66,8 +66,8 @@ type Secrets = { token?: string; credentials?: string };
 /**
  * The same log, with push configurations sealed in the bucket, so that a reader of the bucket or of its backup cannot see a token. A seal
  * belongs to one task, configuration and URL. A copy of it does not open under another URL, to which the notifier would otherwise send the
- * secrets. Without keys, secrets are stored as plain text. A sealed entry that no key opens has `sealed` and no secrets; plain ones stay
- * readable. Changes that `watch` yields stay sealed.
+ * secrets. Without keys, secrets are stored as plain text. A sealed entry that no key can open has `sealed` and no secrets; plain entries
+ * stay readable. `watch` yields changes sealed.
  */
 export function withSealedWebhooks(log: Log, keys: SecretsKeys | undefined): Log {
   const { pushConfigs: bucket } = log;

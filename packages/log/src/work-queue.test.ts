@@ -5,7 +5,7 @@ import { factRecord } from './records.test-kit.ts';
 import { deliveriesMax, newestForJob, purposeOf, SETTLE_DELIVERIES_MAX, WORK_NEWEST_MS_MAX } from './work-queue.ts';
 
 const BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
-/** Purposes of all deliveries of an item. The first `requeues` deliveries are requeued; the others fail. */
+/** Purposes of all deliveries of an item of which the first `requeues` deliveries are requeued and the others fail. */
 const purposes = (requeues: number) =>
   Array.from({ length: deliveriesMax(BOUNDS) }, (_, index) => purposeOf(index + 1, Math.min(index, requeues), BOUNDS));
 const count = (list: string[], purpose: string) => list.filter(one => one === purpose).length;

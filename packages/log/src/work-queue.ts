@@ -8,7 +8,7 @@ export interface WorkQueue {
 
   /**
    * Queues an item; the same id is queued once within `duplicateWindowMs`. Retries like InputLog.append; rejects with LogFull if there is
-   * no room during all that time. `duplicate`: the queue knew the id.
+   * no room in all that time. `duplicate`: the queue already knew the id.
    */
   request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<{ duplicate: boolean }>;
 
@@ -24,7 +24,8 @@ export interface WorkQueue {
 
   /**
    * About how many items wait before the newest item of a task in its queue of the role. Undefined if a worker has taken that item, or if
-   * that is unknown. However many callers ask, it costs the log a few requests a second for each queue, and one for each item that waits.
+   * the number is unknown. However many callers ask, it costs the log only a few requests per second for each queue, and one for each
+   * waiting item.
    */
   ahead(role: Role, work: Pick<Work, 'taskId' | 'owner'>): Promise<number | undefined>;
 
@@ -40,9 +41,9 @@ export interface WorkQueue {
    * The items of one tenant take at most a share of the slots, and tenants whose items wait take turns. Items without an owner may take
    * all slots. A tenant here is one of TENANT_QUEUES queues, so that few tenants share one.
    *
-   * The item stays with the worker while its handler runs. If it is delivered to the same process again, the running handler continues
-   * and no second one starts. The items of a process without a connection go to another worker of the role within two seconds, those
-   * of a process that does not answer after ackWaitMs.
+   * The item stays with the worker while its handler runs. If it is delivered to the same process again, the running handler continues and
+   * no second one starts. The items of a process that has lost its connection go to another worker of the role within two seconds, and
+   * those of a process that does not answer after ackWaitMs.
    */
   take(role: Role, options: TakeOptions, handler: (job: Job) => Promise<void>): Promise<void>;
 }
@@ -50,7 +51,7 @@ export interface WorkQueue {
 export type TakeOptions = {
   slots: number;
   signal: AbortSignal;
-  /** While it is closed, the worker takes no further items. It runs those that it has, or that are under way to it. */
+  /** While it is closed, the worker takes no further items, but runs those that it has or that are on their way to it. */
   gate?: WorkGate | undefined;
 };
 
@@ -63,7 +64,7 @@ export type WorkGate = {
 
 export type Job = {
   work: Work;
-  /** Stream sequence of the item: two stored items of the same call differ in it. */
+  /** Stream sequence of the item. Two stored items of the same call differ in it. */
   item: number;
   /** Delivery count, 1-based. The output of a higher attempt replaces that of a lower one, however the lower one ended. */
   attempt: number;
@@ -76,17 +77,17 @@ export type Job = {
    */
   exhausted: boolean;
   /**
-   * Whether a later delivery of the item has begun in another worker. That worker may have written only inputs without facts, so the
-   * records need not show it. Absent if an item is never delivered to two workers at once.
+   * Whether a later delivery of the item has begun in another worker. The records may not show that, because the worker may have written
+   * only inputs without facts. Absent if an item is never delivered to two workers at once.
    */
   isTakenOver?: () => Promise<boolean>;
   /**
-   * Frees the worker's slot but keeps the item: the work is done, and only the confirmation of its end is missing. If absent, the slot is
-   * freed when the handler ends.
+   * Frees the worker's slot but keeps the item, because the work is done and only the confirmation of its end is missing. Absent: the slot
+   * is freed when the handler ends.
    */
   leaveSlot?: () => void;
   /**
-   * The newest record of the task that the requester of a fresh item knew; the worker follows the task from there. Absent: the worker must
+   * The newest record of the task that the requester of a fresh item knew, from which the worker follows the task. Absent: the worker must
    * read the log.
    */
   newest?: StoredFacts;
@@ -95,7 +96,7 @@ export type Job = {
 
 /** Records larger than this, as JSON, are not repeated in a work item. */
 export const WORK_NEWEST_BYTES_MAX = 16 * 1024;
-/** The record in an item that waited longer than this is ignored, because the task may have ended in the meantime. */
+/** If an item waited longer than this, its record is ignored, because the task may have ended in the meantime. */
 export const WORK_NEWEST_MS_MAX = 2_000;
 
 /** The member `newest` of a work item, for spreading. */
@@ -104,14 +105,14 @@ export function newestForWork({ seq, record }: StoredFacts): Pick<Work, 'newest'
 }
 
 /**
- * The record with which the worker of an item may begin, for spreading. Only the first delivery has it, if item and record were stored a
- * moment ago. A later delivery reads the log, because another worker may have written. The same applies if the request was held on its
- * way or followed a late acknowledgement, because another relay may have requested the work in the meantime.
+ * The record with which the worker of an item may begin, for spreading. Only the first delivery has it, and only if item and record were
+ * stored a moment ago. A later delivery reads the log, because another worker may have written. So does a delivery whose request was
+ * delayed or followed a late acknowledgement, because another relay may have requested the work in the meantime.
  */
 export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: number): Pick<Job, 'newest'> {
   if (newest === undefined || deliveries > 1) return {};
   const since = Math.min(storedAtMs, newest.record.aggregate.at);
-  // Compares the absolute difference: if this clock were far behind that of NATS or the relay, every item would look fresh.
+  // Uses the absolute difference. Otherwise, if this clock were far behind that of NATS or the relay, every item would look fresh.
   return Math.abs(Date.now() - since) <= WORK_NEWEST_MS_MAX ? { newest } : {};
 }
 
@@ -126,13 +127,14 @@ export const ROOM_READ_MS = 1_000;
 /** Attempts at an item before it is settled as failed. */
 export const ATTEMPTS_MAX_DEFAULT = 3;
 /**
- * Requeued deliveries of one item that do not count as attempts; each one after them does. That is enough for three rolling updates of ten
- * replicas in which every replica has the item when it stops, and it still bounds work that causes the stops itself (because a probe
+ * Number of requeued deliveries of one item that do not count as attempts; each further one does. That is enough for three rolling updates
+ * of ten replicas in which every replica has the item when it stops, and it still bounds work that itself causes the stops (because a probe
  * fails).
  */
 export const REQUEUES_MAX_DEFAULT = 30;
 /**
- * Deliveries to settle an item after its last attempt: several, because a log that is unavailable for a moment must not leave a task open.
+ * Deliveries to settle an item after its last attempt. There are several, because a log that is unavailable for a moment must not leave a
+ * task open.
  */
 export const SETTLE_DELIVERIES_MAX = 3;
 /** Wait before a rejected item is delivered again: minimum, base (doubled per failure, with full jitter) and maximum. */

@@ -1,10 +1,10 @@
 /** Precedes text that replaces text that a client has already shown, because no chunk can take that back. */
 const VOID_NOTICE = '\n\n[The agent began again. The text above is void.]\n\n';
 
-/** `waiting`: the end of `text` that has not gone out. Kept by itself, because a slice of a growing text would copy it for each delta. */
+/** `waiting`: the end of `text` that has not been sent. Kept separately, because a slice of a growing text would copy it for each delta. */
 type OneText = { text: string; waiting: string; isShown: boolean; hasEnded: boolean };
 
-/** The texts of an answer as one text: each goes out whole before the next, in the order in which they began. */
+/** The texts of an answer as one text. Each is sent completely before the next one, in the order in which they began. */
 export class OrderedText {
   readonly #texts = new Map<string, OneText>();
   #suffix = '';
@@ -16,7 +16,7 @@ export class OrderedText {
     return whole + this.#suffix;
   }
 
-  /** Each method returns the text that goes out now. */
+  /** Each method returns the text to be sent now. */
   add(id: string, delta: string): string {
     const one = this.#texts.get(id) ?? this.#open(id);
     // A later attempt continues a text after its former end, after which other texts may have gone out.

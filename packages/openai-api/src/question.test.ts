@@ -89,7 +89,7 @@ test('members that would change the answer are refused by name, and null or defa
   assert.equal(completionRequestOf({ model: 'm', messages, metadata: { context_id: 'a' } }, { contextId: 'b' }).contextId, 'a');
 });
 
-test('ids of responses name task and turn, and their times are those of the task ids', () => {
+test('the ids of responses name the task and the turn, and their times come from the task ids', () => {
   for (const ref of [
     { taskId: '01b8dac5-b9dd-7000-8000-1c0700000007', turn: 1 },
     { taskId: 'a_b-c', turn: 12 },

@@ -56,7 +56,7 @@ export function responseRequestOf(body: unknown, headers: { contextId?: string |
     });
   const named = conversation === null ? contextOf(request, headers.contextId) : conversationOf(conversation);
   if (previous !== undefined && conversation !== null)
-    throw new OpenAIError('previous_response_id and conversation exclude each other', { param: 'conversation' });
+    throw new OpenAIError('previous_response_id and conversation cannot be used together', { param: 'conversation' });
   if (instructions !== null && typeof instructions !== 'string')
     throw new OpenAIError('instructions must be a string', { param: 'instructions' });
   const isContinued = previous !== undefined || named !== undefined;

@@ -15,7 +15,7 @@ function encoded(stream: readonly RecordedEvent[], turn = 1): Encoded {
   return { events: stream.flatMap(item => encoder.add(item)), encoder };
 }
 
-/** The text of each output item that the deltas give, without items that were taken back. */
+/** The text of each output item according to the deltas, without items that were taken back. */
 function textOfEvents(events: readonly ResponseEvent[]): string {
   const texts = new Map<unknown, string>();
   for (const event of events) {

@@ -3,7 +3,7 @@ import { type TextLabel, type ViewChange, type ViewFile, ViewFold, type ViewItem
 import { createdAtOf, type ResponseRef, responseIdOf } from './response-id.ts';
 import { type ResponseUsage, responseUsageOf } from './usage.ts';
 
-/** Member of a message's metadata that keeps what the response repeats of its request. */
+/** Member of a message's metadata that keeps the parts of the request that the response repeats. */
 export const RESPONSE_METADATA = 'openai';
 /** The model of a response whose message names no agent. */
 export const ANY_AGENT = 'hopline';
@@ -40,8 +40,9 @@ type ResponseObject = {
 type OpenText = { item: Item; index: number; text: string };
 
 /**
- * Encodes one turn of a task as a response. It must read the task from its first event: then items and sequence numbers depend only on the log,
- * so that every replica gives an event the same number, however often a client resumes. Turns before that of the response get no numbers.
+ * Encodes one turn of a task as a response. It must read the task from its first event, so that items and sequence numbers depend only on
+ * the log, and every replica gives an event the same number, however often a client resumes. Turns before that of the response get no
+ * numbers.
  */
 export class ResponseEncoder {
   readonly #ref: ResponseRef;
@@ -177,7 +178,7 @@ export class ResponseEncoder {
     }
   }
 
-  /** Written without `#event`, because most events are such deltas and copies of members cost more than the rest. */
+  /** Written without `#event`, because most events are such deltas, and copying members would cost more than everything else. */
   #textDelta({ item, index }: OpenText, delta: string): void {
     this.#events.push({
       type: 'response.output_text.delta',

@@ -115,7 +115,7 @@ test('a message to the working task does not change the turn of a later answer',
   assert.deepEqual([answered.id, answered.status, textOf(answered)], [`${id}.2`, 'completed', 'Blue it is.']);
 });
 
-test('a response whose turn is running has no next one', async t => {
+test('a response whose turn is still running has no successor', async t => {
   const rig = await openFor(t);
   const { id } = await bodyOf(await respond(rig, 'paint', { background: true }));
   const early = await respond(rig, 'blue', { previous_response_id: id });

@@ -140,7 +140,7 @@ async function sendResponse(request: OpenAIRequest, ref: ResponseRef): Promise<F
       return isNewest || encoder.ended;
     },
   });
-  // Without a task id, so that clients repeat the request by themselves: it changes nothing.
+  // Has no task id, so that clients repeat the request automatically, because it changes nothing.
   if (!isRead) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
   if (!encoder.begun) throw notFound(responseIdOf(ref));
   return sendJson(request, encoder.response());
@@ -198,7 +198,7 @@ class LateEncoder {
 
 type AnyEncoder = Pick<ResponseEncoder, 'begun' | 'ended' | 'add'>;
 
-/** `isBackground`: only to the first event, whose response is in progress. */
+/** `isBackground`: reads only up to the first event, whose response is in progress. */
 function untilEnd(encoder: AnyEncoder, isBackground: boolean): StreamReader {
   return {
     add: item => {

@@ -24,7 +24,10 @@ export class ResponseTooLarge extends Error {
   }
 }
 
-/** A `fetch` for libraries that read whole bodies into memory and hold credentials: bodies are bounded, and no header leaves the origin. */
+/**
+ * A `fetch` for libraries that read whole bodies into memory and have credentials. Bodies are bounded, and headers are never sent to
+ * another origin.
+ */
 export function boundedFetch(
   options: BoundedFetchOptions,
 ): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {

@@ -1,7 +1,7 @@
 import type { ForwardingProfile } from './profile.ts';
 import { TOOL_NOTICES } from './tool-notices.ts';
 
-/** Aion Server: streamed text is a transitory artifact with a fixed id, and the message at the end stays (S1-26, S1-28). */
+/** Aion Server: streamed text is a transitory artifact with a fixed id, and the message at the end remains (S1-26, S1-28). */
 export const AION: ForwardingProfile = {
   name: 'aion',
   turn: 'forward',

@@ -15,7 +15,7 @@ export function laneArtifact(profile: Profile, header: ArtifactHeader, superviso
   return withKind<LaneArtifact>(artifact, artifactKind(header.name, profile.kinds));
 }
 
-/** The artifact of streamed text: with the id of the call for an agent's text, without one for the supervisor's (C-24). */
+/** The artifact of streamed text. An agent's text has the id of its call; the supervisor's has none (C-24). */
 export function answerArtifact(profile: ConductingProfile, supervisor: string, sourceAgent: string, call?: string): LaneArtifact {
   const artifact = laneArtifact(profile, profile.answer, supervisor);
   const metadata = { ...artifact.metadata, sourceAgent, ...(call !== undefined && { toolCallId: call }) };

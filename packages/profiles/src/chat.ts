@@ -3,8 +3,8 @@ import type { ConductingProfile } from './profile.ts';
 import { TOOL_NOTICES } from './tool-notices.ts';
 
 /**
- * For A2A clients that know no artifact names and show the text of every artifact: artifacts hold only answers, each character once. Plans,
- * notices and progress are statuses, which such clients show in passing or not at all.
+ * For A2A clients that know no artifact names and show the text of every artifact. Artifacts contain only answers, each character once.
+ * Plans, notices and progress are statuses, which such clients show briefly or never.
  */
 export const CHAT: ConductingProfile = {
   name: 'chat',

@@ -23,7 +23,7 @@ export function checkProfile(value: unknown): Profile {
 
 function checkAgent(agent: Record<string, unknown>, turn: 'conduct' | 'forward'): void {
   const text = member(agent.text, 'profile.agent.text');
-  // Only a profile with a conducting supervisor has an artifact for the answer.
+  // Only a profile in which the supervisor conducts turns has an artifact for the answer.
   const allowed = turn === 'conduct' ? ['answer'] : ['own', 'transitory'];
   if (!allowed.includes(text.as as string))
     throw new ProfileError(`profile.agent.text.as must be ${allowed.join(' or ')} where turn is ${turn}`);

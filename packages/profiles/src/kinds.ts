@@ -3,7 +3,7 @@ import { AION } from './aion.ts';
 import { CAIPE } from './caipe.ts';
 import { TRANSPARENT } from './transparent.ts';
 
-/** Kinds of artifacts by name in all built-in profiles, any of which a nested server may use. */
+/** Kinds of artifacts by name, from all built-in profiles, because a nested server may use any of them. */
 export const KINDS: Readonly<Record<string, ArtifactKind>> = { ...TRANSPARENT.kinds, ...AION.kinds, ...CAIPE.kinds };
 
 export const ARTIFACT_KINDS: ReadonlySet<unknown> = new Set(['plan', 'answer', 'result', 'call-start', 'call-end', 'progress']);
@@ -13,7 +13,7 @@ export function artifactKind(name: string | undefined, kinds = KINDS): ArtifactK
   return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined;
 }
 
-/** The kind of an artifact: by its name, otherwise by the kind that a custom profile recorded on it. */
+/** The kind of an artifact: by its name or, if the name is unknown, the kind that a custom profile recorded on it. */
 export function kindOfArtifact(
   { name, metadata }: Pick<LaneArtifact, 'name' | 'metadata'>,
   kinds = KINDS,

@@ -44,7 +44,7 @@ test('the notices of a tool call have the form that clients expect [S2-1 S2-4 S2
   ]);
 });
 
-test('a rejected call has its own notice; a profile without one uses that of a failed call', () => {
+test('a rejected call has its own notice; a profile without one uses the notice of a failed call', () => {
   const options = { lane: 'l/end', agent: 'supervisor', tool: 'argocd', callId: 'c1' };
   const rejected = callNotice(CAIPE.calls, 'rejected', options);
   assert.deepEqual(rejected.parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);
@@ -69,7 +69,7 @@ test('the length of a notice follows from its names, in code points [S2-38 S2-39
   const lengthOf = (tool: string, phase: 'start' | 'end') =>
     codePoints(toolNotice('l', 'argocd', tool, 'c', phase).parts[0]?.text ?? '');
   const tool = 'version_service__version';
-  // The lengths, 48 and 49, are those of the specified strings with title case and line break. The diagram's 47 and 49 are wrong.
+  // The lengths 48 and 49 are those of the specified strings with title case and a line break. The diagram's 47 and 49 are wrong.
   assert.deepEqual([lengthOf(tool, 'start'), lengthOf(tool, 'end')], [48 + 1, 49 + 1]);
   assert.deepEqual([lengthOf(`${tool}_2`, 'start'), lengthOf(`${tool}_2`, 'end')], [48 + 3, 49 + 3]);
 });

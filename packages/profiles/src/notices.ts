@@ -8,7 +8,7 @@ import {
 } from '@hopline/events';
 import { TOOL_NOTICES, WAITING } from './tool-notices.ts';
 
-/** `arguments`, `result`: of the call, where its agent shows them. */
+/** `arguments` and `result` of the call, if its agent shows them. */
 export type NoticeOptions = {
   lane: string;
   agent: string;
@@ -20,7 +20,7 @@ export type NoticeOptions = {
 
 /**
  * The notice that clients see for the start or end of a call. Each is one artifact and never part of the answer (S2-4, C-1). Clients pair
- * them by the metadata, which also states whether the call failed or waits; the text is for people (C-22).
+ * start and end by the metadata, which also states whether the call failed or waits. The text is for people (C-22).
  */
 export function callNotice(
   templates: NoticeTemplates,
@@ -52,7 +52,10 @@ export function callNotice(
 
 type Progress = { lane: string; taskId: string; parts: ArtifactInput['parts']; metadata?: LaneArtifact['metadata'] };
 
-/** Progress as a status of a working task. Its message has one id in every attempt, so that a later attempt knows that it is shown. */
+/**
+ * Progress as a status of a working task. Its message has the same id in every attempt, so that a later attempt knows that it has already
+ * been shown.
+ */
 export function progressStatus({ lane, taskId, parts, metadata }: Progress): StatusInput {
   const message = { messageId: progressId(lane, taskId), role: 'ROLE_AGENT' as const, parts, ...(metadata && { metadata }) };
   return { kind: 'status', state: 'TASK_STATE_WORKING', message };
@@ -72,7 +75,7 @@ export function noticeStatus({ lane, artifact: { metadata }, parts }: ArtifactIn
   return progressStatus({ lane, taskId, parts, ...(metadata && { metadata }) });
 }
 
-/** Replaces each `{name}` with its value; a value is never read as a template. */
+/** Replaces each `{name}` with its value. A value is never interpreted as a template. */
 export function fill(template: string, values: Readonly<Record<string, string>>): string {
   return template.replace(/\{(\w+)\}/g, (placeholder, name: string) => values[name] ?? placeholder);
 }

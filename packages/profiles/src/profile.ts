@@ -5,17 +5,17 @@ export type ArtifactHeader = { name: string; description?: string };
 
 export type PlanArtifacts = { streaming: ArtifactHeader; complete: ArtifactHeader };
 
-/** One agent takes the message. Its artifacts, states and messages pass through, and the supervisor adds nothing. */
+/** One agent receives the message. Its artifacts, states and messages are passed on, and the supervisor adds nothing. */
 export type ForwardingProfile = ProfileBase & { turn: 'forward' };
 
 /** The supervisor plans, calls agents, streams their text, and ends with the whole answer. */
 export type ConductingProfile = ProfileBase & {
   turn: 'conduct';
-  /** The plan while it is streamed, and the same artifact once it is complete. `status`: the complete plan is the message of a status. */
+  /** The plan while it is streamed, and the same artifact when it is complete. `status`: the complete plan is the message of a status. */
   plan: PlanArtifacts | 'status';
   /** Text of agents and of the supervisor while it is streamed. */
   answer: ArtifactHeader;
-  /** The whole answer once more, sent before the final state. Absent: the answer is sent only once. */
+  /** The whole answer again, sent before the final state. Absent: the answer is sent only once. */
   result?: ArtifactHeader;
   /** Notices of a call to an agent: `{agent}` is the supervisor, `{tool}` the agent that is called. */
   calls: NoticeTemplates;
@@ -40,7 +40,7 @@ type AgentText =
    * plans, notices and progress of a nested server are progress.
    */
   | { as: 'answer'; nestedPlan?: string }
-  /** The agent's artifacts and messages pass through; any other text becomes this artifact. */
+  /** The agent's artifacts and messages are passed on. Any other text becomes this artifact. */
   | { as: 'own'; artifact: LaneArtifact }
-  /** Like `own`, but this artifact is removed at the end of the task, and a message with its text stays. */
+  /** Like `own`, but this artifact is removed at the end of the task, and a message with its text remains. */
   | { as: 'transitory'; artifact: LaneArtifact };

@@ -1,7 +1,7 @@
 import type { ForwardingProfile } from './profile.ts';
 import { TOOL_NOTICES } from './tool-notices.ts';
 
-/** Hopline in front of an existing agent: the agent's own events pass through; only ids, coalescing and hops are Hopline's. */
+/** Hopline in front of an existing agent: the agent's own events are passed on, and only ids, coalescing and hops are Hopline's. */
 export const TRANSPARENT: ForwardingProfile = {
   name: 'transparent',
   turn: 'forward',

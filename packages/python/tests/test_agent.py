@@ -94,8 +94,8 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         answers: list[tuple[str | list[Json], str]] = [
             ("Yes.", "Refunded 950 of 17 (from 17)."),
             ("no, too late", "Not refunded: no, too late"),
-            (approval_response({"callId": "c-0"}, True), "Not refunded: The response names another call than "),
-            (approval_response(request, True), "Not refunded: The response names another call than "),
+            (approval_response({"callId": "c-0"}, True), "Not refunded: The response names a different call; "),
+            (approval_response(request, True), "Not refunded: The response names a different call; "),
         ]
         for answer, text in answers:
             with self.subTest(answer=answer):
@@ -127,12 +127,12 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         wrong: list[tuple[dict[str, object], str]] = [
             ({"tool": "", "arguments": {}}, "tool must be a non-empty string"),
             ({"tool": "a", "arguments": []}, "arguments must be a mapping, not list"),
-            ({"tool": "a", "arguments": {"n": object()}}, "arguments has no form in JSON"),
+            ({"tool": "a", "arguments": {"n": object()}}, "arguments cannot be written as JSON"),
             ({"tool": "a", "arguments": {"n": 2**53 + 1}}, "9007199254740993 is above 2^53; make it a string"),
-            ({"tool": "a", "arguments": {"n": "\ud800"}}, "arguments has no form in JSON"),
+            ({"tool": "a", "arguments": {"n": "\ud800"}}, "arguments cannot be written as JSON"),
             ({"tool": "a", "arguments": deep}, "arguments has more than 24 levels of JSON"),
             ({"tool": "a", "arguments": {}, "question": ""}, "question must be a non-empty string"),
-            ({"tool": "a", "arguments": {}, "resume": object()}, "resume has no form in JSON"),
+            ({"tool": "a", "arguments": {}, "resume": object()}, "resume cannot be written as JSON"),
         ]
         for members, reason in wrong:
             with self.subTest(reason=reason), self.assertRaises((TypeError, ValueError)) as raised:
@@ -416,9 +416,9 @@ class ToolTest(unittest.IsolatedAsyncioTestCase):
     async def test_a_wrong_call_fails_the_turn_and_is_named(self) -> None:
         start = tool_start("1", "search")
         for events, reason in (
-            ((start, start), "the call 1 of tool search has begun already"),
-            ((tool_end("1", "search"),), "the call 1 of tool search ends and has not begun"),
-            ((start, tool_end("1", "find")), "the call 1 of tool find ends and has not begun"),
+            ((start, start), "call 1 of tool search has already begun"),
+            ((tool_end("1", "search"),), "call 1 of tool search ended without beginning"),
+            ((start, tool_end("1", "find")), "call 1 of tool find ended without beginning"),
             ((tool_start("", "search"),), "call_id of a call must be a non-empty string, not ''"),
             ((tool_start("1", 5),), "tool of a call must be a non-empty string, not 5"),  # type: ignore[arg-type]
         ):
@@ -547,11 +547,11 @@ class StepTest(unittest.IsolatedAsyncioTestCase):
 
         for reason, call in (
             ("its name must be", lambda turn: turn.step("", _one)),
-            ("no form in JSON", lambda turn: turn.step("s", lambda _key: of({1, 2}))),
-            ("no form in JSON", lambda turn: turn.step("s", lambda _key: of(float("nan")))),
+            ("cannot be written as JSON", lambda turn: turn.step("s", lambda _key: of({1, 2}))),
+            ("cannot be written as JSON", lambda turn: turn.step("s", lambda _key: of(float("nan")))),
             ("above 2\\^53", lambda turn: turn.step("s", lambda _key: of(2**53 + 1))),
             ("bytes of JSON, more than", lambda turn: turn.step("s", large)),
-            ("step inner begins inside of step s", lambda turn: turn.step("s", lambda _key: nested(turn))),
+            ("step inner begins inside step s", lambda turn: turn.step("s", lambda _key: nested(turn))),
         ):
 
             async def run(turn: Turn, call=call) -> AsyncIterator[AgentEvent]:  # type: ignore[no-untyped-def]
@@ -572,7 +572,7 @@ class StepTest(unittest.IsolatedAsyncioTestCase):
         with self.assertLogs("hopline.agent", "ERROR") as logged:
             turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
         self.assertEqual(turn.end, "TASK_STATE_FAILED")
-        self.assertIn("step next begins inside of step slow, or after that was canceled", logged.output[0])
+        self.assertIn("step next begins inside step slow, or after that was canceled", logged.output[0])
 
     def test_a_failed_step_can_be_pickled(self) -> None:
         error = pickle.loads(pickle.dumps(StepFailed("ValueError", "no")))
@@ -587,7 +587,7 @@ class StepTest(unittest.IsolatedAsyncioTestCase):
         with self.assertLogs("hopline.agent", "ERROR") as logged:
             again = await play_turn(agent, "send", steps=first.steps)
         self.assertEqual(again.end, "TASK_STATE_FAILED")
-        self.assertIn("step send comes where an earlier attempt has stored step charge", logged.output[0])
+        self.assertIn("step send runs where an earlier attempt stored step charge", logged.output[0])
 
     async def test_a_served_turn_waits_for_the_answers_of_its_client(self) -> None:
         import httpx

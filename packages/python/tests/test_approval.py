@@ -35,7 +35,7 @@ class ApprovalTest(unittest.TestCase):
         self.assertEqual(read_approval_response([{"text": "ye"}, {"text": "s"}], "c-1"), (True, None))
 
     def test_only_a_response_for_this_call_approves(self) -> None:
-        other = (False, "The response names another call than c-1, the one that waits.")
+        other = (False, "The response names a different call; c-1 is waiting.")
         no_boolean = (False, "The response has no boolean `approved`.")
         cases: list[tuple[list[dict[str, Any]], tuple[bool, str | None]]] = [
             ([response(approved=True, reason="go")], (True, "go")),

@@ -114,7 +114,7 @@ function cutAfter(sink: EventSink, frames: number): EventSink {
   };
 }
 
-/** Resolves when the operating system has every byte, because a cut discards bytes that the process still holds. */
+/** Resolves when the operating system has every byte, because cutting the connection discards bytes that the process still has. */
 async function sent(sink: EventSink): Promise<void> {
   await sink.flushAll(CUT_STALL_MS);
   // The first bytes of a response are held until the event loop's turn ends.

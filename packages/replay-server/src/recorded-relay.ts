@@ -141,7 +141,7 @@ export class RecordedRelay {
       await this.#end(playing, 'TASK_STATE_REJECTED', `The recorded task has ${recorded} at this point.`);
       return;
     }
-    // The client may answer before the last records of the turn that it does not see.
+    // The client may answer before the last records of the turn are stored, which it does not see.
     playing.stop.abort();
     playing.stop = new AbortController();
     const { aggregate } = recording!.records[next]!;

@@ -42,7 +42,7 @@ function recordingOf(header: TaskHeader, records: FactRecord[]): Recording {
   return { header, question: questionOf(message), agent: agentOf(message, created.request), records: apartInTime(records) };
 }
 
-/** The records with a record for each time: a copy of the facts, and a relay under load, store those of many times together. */
+/** The records, split so that each has a single time: a copy of the facts, and a relay under load, store facts of many times together. */
 function apartInTime(records: readonly FactRecord[]): FactRecord[] {
   const apart: FactRecord[] = [];
   let aggregate: TaskAggregate | undefined;

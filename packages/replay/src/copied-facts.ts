@@ -2,9 +2,8 @@ import type { Fact } from '@hopline/events';
 import type { FactLog, RecordFacts } from '@hopline/log';
 
 /**
- * The records of a shard from its beginning, with the facts of copies of which nothing else is left: a task may stay open for longer than its facts are
- * kept, and then only its copy (PROTOCOL.md 4.3) has them. All facts of such a copy are yielded with its first part. Other copies stay empty, because
- * their facts come before them.
+ * The records of a shard from its beginning. A task may stay open for longer than its facts are kept, and then only their copy (PROTOCOL.md
+ * 4.3) is left. All facts of such a copy are yielded with its first part. Other copies stay empty, because their facts come before them.
  */
 export async function* withCopies(
   facts: Pick<FactLog, 'read'>,
@@ -12,7 +11,7 @@ export async function* withCopies(
 ): AsyncGenerator<readonly RecordFacts[], void> {
   /** Tasks with copies whose facts were yielded. */
   const yielded = new Set<string>();
-  /** Tasks of which only parts of a copy without its last part have come: their relay died. */
+  /** Tasks of whose copy only some parts have arrived, without the last one, because their relay died. */
   const unfinished = new Set<string>();
   const withCopy = async (record: RecordFacts): Promise<RecordFacts> => {
     const { taskId } = record;
@@ -41,7 +40,7 @@ async function isFirstOfTask(facts: Pick<FactLog, 'read'>, { taskId, seq }: Reco
   return false;
 }
 
-/** The facts of the copy that begins with a record. Undefined if it begins none, or if the last part is missing. */
+/** The facts of the copy that begins with a record. Undefined if no copy begins with it, or if the last part is missing. */
 async function copyOf(facts: Pick<FactLog, 'read'>, { taskId, seq }: RecordFacts): Promise<Fact[] | undefined> {
   const parts: Fact[][] = [];
   for await (const { record } of facts.read(taskId, seq)) {

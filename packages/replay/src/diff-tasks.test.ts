@@ -19,7 +19,7 @@ test('the same answer in other chunks and at other times is equal', () => {
   assert.deepEqual([a.calls, a.firstTextMs], [[{ agent: 'writer', ms: 255 }], 50]);
 });
 
-test("the first text is that of an agent, not the supervisor's plan", () => {
+test("the first text comes from an agent, not from the supervisor's plan", () => {
   const planned = new TaskBuilder()
     .message()
     .after(10)

@@ -4,7 +4,7 @@ import { SUPERVISOR } from '@hopline/task';
 import { TaskViewBuilder } from '@hopline/task/project';
 import type { StoredTask } from './stored-task.ts';
 
-/** A part of two tasks, side by side. Undefined if a task does not have it. */
+/** A part of two tasks, side by side. A member is undefined if its task does not have the part. */
 export type TaskPart = {
   /** Name of the part, such as `states`, `calls`, `message 2` or `artifact streaming_result`. */
   name: string;
@@ -38,8 +38,8 @@ export type TaskDiff = {
 };
 
 /**
- * Compares what the clients of two tasks received: states, messages, artifacts by name and order, and calls with their outcome. Ids, times and
- * the boundaries of chunks belong to a run and make no difference.
+ * Compares what the clients of two tasks received: states, messages, artifacts by name and order, and calls with their outcome. Ids, times
+ * and the boundaries of chunks differ in every run, so they are ignored.
  */
 export function diffTasks(a: Pick<StoredTask, 'facts'>, b: Pick<StoredTask, 'facts'>): TaskDiff {
   const [one, other] = [contentOf(a), contentOf(b)];
@@ -62,7 +62,7 @@ type TaskContent = {
   measure: TaskMeasure;
 };
 
-/** Pairs equal texts wherever they occur, and the others in their order. */
+/** Pairs equal texts wherever they occur, and pairs the others in order. */
 function pairsOf(a: readonly string[], b: readonly string[]): Omit<TaskPart, 'name'>[] {
   const same: string[] = [];
   const onlyInA: string[] = [];
@@ -98,7 +98,7 @@ function contentOf({ facts: records }: Pick<StoredTask, 'facts'>): TaskContent {
   return { parts, artifacts: new Map(texts), measure: measureOf(facts) };
 }
 
-/** Removes repeated states: a message of a working task repeats its state. */
+/** Removes repeated states, because a message of a working task repeats its state. */
 function withoutRepeats(states: readonly string[]): string[] {
   return states.filter((state, index) => state !== states[index - 1]);
 }

@@ -1,12 +1,12 @@
-/** Items that may be buffered ahead of the reader, over all sources. One more batch may exceed the number. */
+/** Number of items that may be buffered ahead of the reader, over all sources. One more batch may exceed it. */
 const READ_AHEAD_ITEMS_MAX = 512;
 
 /** A batch of items, and the index of its source. */
 type SourceBatch<T> = { source: number; items: readonly T[] };
 
 /**
- * Yields the batches of all sources, each source in its order. At most `atOnce` sources are open at a time, and a slow reader slows them
- * down. Closes the open ones when the reader leaves or `signal` aborts.
+ * Yields the batches of all sources, keeping the order of each source. At most `atOnce` sources are open at a time, and a slow reader slows
+ * them down. Closes the open sources when the reader leaves or `signal` aborts.
  */
 export async function* mergeSources<T>(
   sources: readonly (() => AsyncIterable<readonly T[]>)[],
@@ -55,7 +55,7 @@ export async function* mergeSources<T>(
       full.resolve();
       yield* batches;
     }
-    // A failed source fails the merge, but only after the items that were already read.
+    // If a source fails, the merge fails as well, but only after the items that were already read.
     if (isDone) await pumps;
   } finally {
     isLeft = true;

@@ -7,7 +7,7 @@ type PendingToken = { n: number; seq: number; at: number; text: string; trace: s
 /** The members of a chunk that only the relay's clock determined. */
 type Timing = Pick<ChunkProvenance, 'reason' | 'heldMs' | 'waitMs'>;
 
-/** Tokens of one producer's attempt in one lane that are not in a chunk yet. */
+/** Tokens of one producer's attempt in one lane that are not yet in a chunk. */
 export class PendingText {
   readonly from: Producer;
   readonly lane: string;
@@ -29,7 +29,7 @@ export class PendingText {
     return this.#tokens[0]?.seq ?? 0;
   }
 
-  /** `firstN`: ordinal of the first token of the input; the first `skip` tokens are known. */
+  /** `firstN`: ordinal of the first token of the input. The first `skip` tokens are already known. */
   push(record: AgentRecord, { tokens, dt }: TextInput, firstN: number, skip: number, { seq, trace }: StoredInput): void {
     for (let index = skip; index < tokens.length; index += 1) {
       const at = record.at + (dt?.[index] ?? 0);
@@ -47,14 +47,14 @@ export class PendingText {
   takeChunk(stored: ChunkProvenance): TextRun {
     const after = this.#tokens.findIndex(({ n }) => n > stored.n);
     let count = after < 0 ? this.#tokens.length : after;
-    // Tokens without text in front of half a pair may have left without it and have been rejected. Every chunk has at least a part of a
-    // token.
+    // Tokens without text in front of half a pair may have been sent without it and have been rejected. Every chunk contains at least a
+    // part of a token.
     const atLeast = stored.splitOffset === undefined ? Math.max(1, stored.count) : stored.count;
     for (; count > atLeast && this.#tokens[0]?.text === ''; count -= 1) this.#tokens.shift();
     return this.#take(count, stored.splitOffset, stored);
   }
 
-  /** All text that may leave before an input that is not text. Without `isClosed`, half a surrogate pair at its end stays. */
+  /** All text that may be sent before a non-text input. Without `isClosed`, half a surrogate pair at its end stays. */
   takeAll(isClosed: boolean): TextRun | undefined {
     const all = this.#tokens.length;
     // The newest token with text, which is the only one that a cut can split.
@@ -79,7 +79,7 @@ export class PendingText {
     // Logs from before 2026-11-30 name the last whole token, even if an input that is not text is between it and the split one.
     const n = partial === undefined || timing.n === last ? last : partial.n - 1;
     const newest = partial ?? taken.at(-1) ?? first;
-    // Runs that were merged in the queue name the record of a split token; a single run names that of the last whole token.
+    // Runs that were merged in the queue name the record of the split token. A single run names the record of the last whole token.
     const lastSeqs = [taken.at(-1)?.seq ?? newest?.seq ?? 0, newest?.seq ?? 0];
     const traces = [...taken, ...(partial === undefined ? [] : [partial])].map(token => token.trace);
     // A merged run without a trace takes that of the next run.

@@ -16,13 +16,16 @@ import type { StoredTask } from './stored-task.ts';
 
 /** The first place at which today's rules and the log differ. */
 export type Divergence = {
-  /** Raw sequence of the input whose command the rules decided or, if the log has a fact that no input explains, of the newest input. */
+  /**
+   * Raw sequence of the input from whose command the rules decided the fact or, if the log has a fact that no input explains, of the newest
+   * input.
+   */
   inputSeq: number;
-  /** Log sequence of the record that should hold the fact. Absent: the log ends before it. */
+  /** Log sequence of the record that should contain the fact. Absent: the log ends before it. */
   factSeq?: number;
-  /** The stored fact; absent: the log has none there. */
+  /** The stored fact; absent if the log has no fact there. */
   expected?: Fact;
-  /** The fact that the rules decide. Absent: they decide none. */
+  /** The fact that the rules decide; absent if they decide none. */
   got?: Fact;
   /** Set if the facts are the same but the stored aggregate does not follow from them: the member that differs. */
   aggregateMember?: string;
@@ -44,7 +47,7 @@ const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, 
 /** Members of the aggregate that depend on the content of one append: ordinals, sequences and sizes. */
 const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq', 'storedBytes']);
 
-/** Members that a replay may lack although they are stored. A later version may store others, which are not compared. */
+/** Stored members that a replay may lack. A later version may store others, which are not compared. */
 const OPTIONAL_MEMBERS = [
   'owner',
   'hasHistory',
@@ -73,7 +76,7 @@ export class RecordedDecisions implements CommandQueue {
   /** Index of the next stored fact. */
   #next = 0;
   #aggregate: TaskAggregate | undefined;
-  /** The lane that the newest run closes, until the close input itself is read. */
+  /** The lane that the newest run closes. Set until the close input itself is read. */
   #closedByRun: string | undefined;
   #isOver = false;
 
@@ -94,7 +97,7 @@ export class RecordedDecisions implements CommandQueue {
     return this.#stored[this.#next]?.at ?? this.#aggregate?.at ?? this.#task.inputs[0]?.storedAt ?? 0;
   }
 
-  /** True if the relay itself has failed the task: later facts are not verified. */
+  /** True if the relay itself made the task fail. Later facts are then not verified. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -112,7 +115,7 @@ export class RecordedDecisions implements CommandQueue {
     return fact?.kind === 'artifact.updated' && fact.lane === chunk?.lane && fact.at === chunk.at && fact.chunk === undefined;
   }
 
-  /** Whether the task is open and none of its stored records covers the input with this sequence or a later one. */
+  /** Whether the task is open and no stored record covers the input with this sequence or a later one. */
   isUndecided(seq: number): boolean {
     const { foldedSeq, state } = this.#task.aggregate;
     return seq > foldedSeq && this.#next === this.#stored.length && !isTerminal(state);
@@ -143,7 +146,7 @@ export class RecordedDecisions implements CommandQueue {
     return true;
   }
 
-  /** Throws Diverged if the rules have rejected the run whose stored chunk comes next. */
+  /** Throws Diverged if the rules have rejected the run for which the next stored chunk was made. */
   assertChunkDecided(chunk: StoredChunk): void {
     if (this.nextChunk === chunk) this.#diverge(undefined);
   }
@@ -188,7 +191,10 @@ export class RecordedDecisions implements CommandQueue {
     return lostAfter === this.#aggregate?.generation ? { lostAfter, skipped: generation - lostAfter - 1 } : undefined;
   }
 
-  /** Whether the relay failed the task because it could not fold its inputs or store its facts, which depends on more than the inputs. */
+  /**
+   * Whether the relay made the task fail because it could not fold its inputs or store its facts. That depends on more than the
+   * inputs, so it is not verified.
+   */
   #isRelayFailure(): boolean {
     const rest = this.#stored.slice(this.#next).map(({ fact }) => fact);
     const last = rest.at(-1);

@@ -7,12 +7,12 @@ import { PendingText } from './pending-text.ts';
 import type { RecordedDecisions } from './recorded-decisions.ts';
 
 /**
- * Cuts text at the ends of the stored chunks. Text that is in no stored chunk leaves before the next input: the rules must reject it, or
- * the facts differ. The caller decides each run when it takes it, so the next stored fact is known before the next run.
+ * Cuts text at the ends of the stored chunks. Text that is in no stored chunk is released before the next input, where either the rules
+ * reject it or the facts differ. The caller decides each run as soon as it takes it, so the next stored fact is known before the next run.
  */
 export class RecordedText implements TextCutter {
   readonly wakeAt = undefined;
-  /** Undefined, because a replay stores nothing that would have to wait for text. */
+  /** Undefined, because a replay stores nothing for which text would have to wait. */
   readonly oldestSeq = undefined;
   readonly #facts: RecordedDecisions;
   readonly #foldedSeq: number;
@@ -41,10 +41,10 @@ export class RecordedText implements TextCutter {
 
   *flushFor(from: Producer, input: Exclude<AgentInput, TextInput>): Generator<TextRun, void> {
     const closing = input.kind === 'close' ? this.#pending.get(attemptLaneKey(from, input.lane)) : undefined;
-    // If a run contains the close of its lane, text of other lanes may have been merged across that input.
+    // If a run contains the close of its lane, text of other lanes may have been merged across that close.
     if (yield* this.#takeChunks(closing)) return;
     if (closing !== undefined && !closing.isEmpty) return yield* this.#takeAll(closing, true);
-    // After the end of its attempt or task, half a surrogate pair no longer waits for its other half.
+    // When its attempt or task has ended, half a surrogate pair no longer waits for its other half.
     const isEnd = input.kind === 'status' && isTerminal(input.state);
     for (const pending of this.#pending.values()) yield* this.#takeAll(pending, isEnd || isEarlierAttempt(pending.from, from));
   }
@@ -68,8 +68,9 @@ export class RecordedText implements TextCutter {
   }
 
   /**
-   * Takes the stored chunks whose tokens have all been read. A chunk that closes its lane is taken only if `closing` is its text; it is then the last
-   * one taken, and the result is true. `not closed`: this input closes nothing, so a chunk after which another input may close the lane waits too.
+   * Takes the stored chunks whose tokens have all been read. A chunk that closes its lane is taken only if `closing` is its text. It is
+   * then the last one taken, and the result is true. `not closed`: this input closes nothing, so a chunk after which another input may
+   * close the lane also has to wait.
    */
   *#takeChunks(closing: PendingText | 'not closed' | undefined): Generator<TextRun, boolean> {
     for (let chunk = this.#facts.nextChunk; chunk !== undefined; chunk = this.#facts.nextChunk) {

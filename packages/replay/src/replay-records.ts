@@ -40,10 +40,10 @@ export type Checkpoint = { v: 1; shards: number; seqs: Record<number, number>; i
 
 /** A replay that begins when it is iterated. */
 export interface RecordReplay<T> extends AsyncIterable<T> {
-  /** Checkpoint of the yielded records, including the current one or the current batch. */
+  /** Checkpoint after the yielded records, including the current record or batch. */
   readonly checkpoint: Checkpoint;
 
-  /** Yields the records in batches of one shard: faster if an await for each record takes as long as its processing. */
+  /** Yields the records in batches of one shard, which is faster if an await for each record takes as long as processing it. */
   batches(): AsyncIterable<readonly T[]>;
 }
 
@@ -56,8 +56,9 @@ export class CheckpointMismatch extends Error {
 
 /**
  * Yields the facts of a range by record, each fact once. The order is kept within a task but not between tasks. Omits records without
- * facts, and repetitions of copied facts. If retention has removed the beginning of a task, a replay yields the remaining facts: those of a copy in a
- * replay of only that task, and in a replay from the beginning of the log if nothing else of the task precedes the copy.
+ * facts, and repetitions of copied facts. If retention has removed the beginning of a task, a replay yields the remaining facts. It yields
+ * the facts of a copy if it replays only that task, or if it starts at the beginning of the log and nothing else of the task precedes the
+ * copy.
  */
 export function replayFacts(log: Pick<Log, 'layouts' | 'facts'>, range: ReplayRange = {}): RecordReplay<RecordFacts> {
   const { taskId } = range;
@@ -65,7 +66,7 @@ export function replayFacts(log: Pick<Log, 'layouts' | 'facts'>, range: ReplayRa
     // Copies after a checkpoint only repeat facts that were already yielded.
     if (range.after !== undefined) return yield* log.facts.read(taskId!, 'seq' in start ? start.seq : 1);
     const newest = await log.facts.last(taskId!);
-    // Does not use readTask: the newest record, if it was read by itself, has no storage time.
+    // Does not use readTask, because the newest record has no storage time if it was read by itself.
     if (newest !== undefined) yield* fromStart(log.facts.read(taskId!, startSeqOf(newest), undefined, newest.seq));
   };
   const ofTask = async function* (start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {

@@ -3,8 +3,8 @@ import { isObject } from '@hopline/a2a';
 import { type CallStarted, workingCall } from '@hopline/events';
 
 /**
- * Whether a decided value is the stored one, as JSON. The order of members has no meaning. A call may be stored without its content: a relay
- * of an earlier version did not know it.
+ * Whether a decided value is the stored one, as JSON. The order of members has no meaning. A call may be stored without its content,
+ * because relays of an earlier version did not know it.
  */
 export function isSameFact(stored: unknown, decided: unknown): boolean {
   const json = JSON.stringify(decided);

@@ -22,7 +22,7 @@ export class TaskBuilder {
     return this;
   }
 
-  /** `ifGeneration`: the message is accepted only at this generation of the task. */
+  /** `ifGeneration`: the message is accepted only if the task is at this generation. */
   message(messageId = 'm1', text = 'hi', ifGeneration?: number): this {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text }] };
     const condition = ifGeneration !== undefined && { ifGeneration };
@@ -42,7 +42,7 @@ export class TaskBuilder {
     return this.#store({ v: 1, at: this.#atMs, from: 'relay', input: { kind: 'copy-forward', startStoredAt: EPOCH_MS } });
   }
 
-  /** A record of a producer. `again`: with the ordinals of its last record. */
+  /** A producer's record. `again`: uses the ordinals of the producer's last record again. */
   send(from: Producer, ...inputs: AgentInput[]): this {
     const run = `${from.id}.${from.turn}.${from.attempt}`;
     const n = (this.#ordinals.get(run) ?? 0) + 1;
@@ -53,7 +53,7 @@ export class TaskBuilder {
     return this.#store({ v: 1, at: this.#atMs, from, n, inputs });
   }
 
-  /** A record of a producer that held its tokens, the oldest one for `heldMs`; the tokens are `everyMs` apart. */
+  /** A record of a producer that held its tokens, the oldest of them for `heldMs`. The tokens are `everyMs` apart. */
   held(
     from: Producer,
     { lane, tokens, everyMs, heldMs }: { lane: string; tokens: string[]; everyMs: number; heldMs: number },
@@ -65,7 +65,7 @@ export class TaskBuilder {
     return this;
   }
 
-  /** Stores the newest record again, as after the duplicate window. */
+  /** Stores the newest record again, as can happen after the duplicate window. */
   again(): this {
     return this.#store(this.inputs.at(-1)!.record);
   }
@@ -130,7 +130,7 @@ export const status = (state: Extract<AgentInput, { kind: 'status' }>['state'], 
 export const call: AgentInput = { kind: 'call', call: 'call-1', agent: 'writer' };
 export const ended: AgentInput = { kind: 'ended', call: 'call-1', state: 'TASK_STATE_COMPLETED' };
 
-/** A plain answer: the supervisor calls an agent, whose text streams for a second. */
+/** A plain answer: the supervisor calls an agent whose text streams for a second. */
 export function plainAnswer(): TaskBuilder {
   const task = new TaskBuilder().message().after(20).send(supervisor(), status('TASK_STATE_WORKING'), call);
   task.after(30).send(agent(), open(), text('a', 'Once'));

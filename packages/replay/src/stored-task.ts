@@ -17,7 +17,7 @@ export type StoredTask = {
 export type UnreadableTask = { taskId: string; unreadable: string };
 
 /**
- * Reads a task from the log, facts first, so that an input stored in the meantime counts as not decided yet. Undefined for an unknown task.
+ * Reads a task from the log, facts first, so that inputs stored in the meantime count as not yet decided. Undefined for an unknown task.
  */
 export async function readStoredTask(
   log: Pick<Log, 'inputs' | 'facts'>,
@@ -58,7 +58,7 @@ export async function* readTasks(
   }
 }
 
-/** Reads the tasks of a task file, one at a time. A fault of the file ends it with an unreadable task. */
+/** Reads the tasks of a task file, one at a time. If the file has a fault, the last task is an unreadable one. */
 export async function* readStoredTasks(file: AsyncIterable<Uint8Array>): AsyncGenerator<StoredTask | UnreadableTask, void> {
   let taskId = '';
   const named = (header: TaskHeader) => {

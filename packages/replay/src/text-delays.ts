@@ -9,8 +9,8 @@ type Run = { ordinals: number[]; timesMs: number[]; left: number };
 export type TextDelays = { chunks: number; delayMs: number; lanes: readonly (readonly number[])[] };
 
 /**
- * The delay of every token that left in a chunk, from the time at which the log stored it. Tokens that are in no chunk are not counted:
- * tokens of an attempt that was replaced, and rejected tokens.
+ * The delay of every token that was sent in a chunk, measured from the time at which the log stored the token. Tokens that are in no chunk
+ * (rejected ones, and those of replaced attempts) are not counted.
  */
 export function textDelays(inputs: readonly StoredInput[], made: readonly TimedFact[]): TextDelays {
   const runs = runsOf(inputs);
@@ -20,7 +20,7 @@ export function textDelays(inputs: readonly StoredInput[], made: readonly TimedF
     if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) continue;
     const run = runs.get(keyOf(fact.lane, fact.attempt));
     if (run === undefined) continue;
-    // A chunk without tokens only marks the end of a stream, which may happen with any settings.
+    // A chunk without tokens only marks the end of a stream, which occurs with any settings.
     if (fact.chunk.count > 0) chunks += 1;
     for (; (run.ordinals[run.left] ?? Number.POSITIVE_INFINITY) <= fact.chunk.n; run.left += 1)
       delayMs += atMs - run.timesMs[run.left]!;

@@ -9,7 +9,7 @@ export type TimedFact = { fact: Fact; atMs: number };
 
 /**
  * Runs the inputs of a task again through the code of the relay: the fold, the coalescer and the rules, with a clock that is set to the
- * time at which the log stored each input. Appends take no time, so that only the settings decide how long text is held. Copies forward are
+ * time at which the log stored each input. Appends take no time, so that only the settings decide how long text is held. Copy-forwards are
  * left out, because they do not change the facts of a task that has a worker.
  */
 export function timedReplay(

@@ -50,7 +50,7 @@ export function verifyTask(task: StoredTask | UnreadableTask): TaskVerdict {
   }
 }
 
-/** The facts by today's default settings, which cut other chunks and so give other generations than those that answers name. */
+/** The facts with today's default settings, which cut other chunks, so that generations differ from those that answers name. */
 function timedFacts(task: StoredTask): Fact[] {
   const { taskId } = task;
   const inputs = withDecidedConditions(task.inputs, factsOf(task));
@@ -61,7 +61,7 @@ function factsOf({ facts }: StoredTask): Fact[] {
   return facts.flatMap(({ record }) => record.facts);
 }
 
-/** Retention removes the oldest records first, so if the message that created the task is there, all inputs are. */
+/** Retention removes the oldest records first. So if the message that created the task is still there, all inputs are. */
 function whyExpired(task: StoredTask): string | undefined {
   if (factsOf(task)[0]?.kind !== 'task.created') return 'the log lacks the first facts of the task: retention has removed them';
   const first = task.inputs.find(({ record }) => record.from === 'client' && record.input.kind === 'message');
@@ -75,7 +75,7 @@ function whyExpired(task: StoredTask): string | undefined {
   return isFirst ? undefined : 'the log lacks the first inputs of the task: retention has removed them, or it was imported';
 }
 
-/** Failure reasons that depend on the relay's clock or the limits of its log, which a replay with another clock may not reach. */
+/** Failure reasons that depend on the relay's clock or on the limits of its log. A replay with another clock may not reach them. */
 const FREE_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE, INPUT_UNREADABLE, WORKER_GONE]);
 
 function hasFreeOutcome(task: StoredTask): boolean {

@@ -18,15 +18,15 @@ export type WhatIfRow = {
   heldMs: { p50: number; p99: number; max: number };
   /**
    * `ms`: (chunks x event cost) + delay of every token. `optimumMs`: the lowest such sum for the same arrivals if they are known in
-   * advance. No rule can cost less, except for text that waits for half a character beyond `holdMsMax`. Absent for the recording, whose
-   * settings are unknown.
+   * advance. No rule can cost less, except through text that waits beyond `holdMsMax` for the other half of a character. Absent for the
+   * recording, whose settings are unknown.
    */
   cost?: { ms: number; optimumMs: number };
 };
 
 export type WhatIfOptions = {
   settings: readonly Partial<CoalesceSettings>[];
-  /** Omits the supervisor's additions for its clients (plan, notices, the whole answer once more), as in a profile that forwards. */
+  /** Omits what the supervisor adds for its clients (plan, notices, the whole answer again), as in a profile that forwards. */
   forwards?: boolean;
 };
 
@@ -109,7 +109,7 @@ class Tally {
 
 const SHOWN: ReadonlySet<AgentInput['kind']> = new Set<AgentInput['kind']>(['open', 'text', 'close', 'artifact']);
 
-/** Removes the supervisor's artifacts from the inputs, and allows a first chunk to be the last one. */
+/** Removes the supervisor's artifacts from the inputs, and lets the first chunk of an artifact also be its last. */
 function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
   const next = new Map<string, number>();
   return inputs.flatMap(input => {
@@ -131,9 +131,9 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
 }
 
 /**
- * The inputs as they would have been stored if no producer had held text: the time that a record took from the end of its hold to the log counts from
- * the creation of each of its tokens. Only then do other settings show how long text would have waited. Tokens of several producers are in the order
- * of these times, and those of one producer in its own order.
+ * The inputs as they would have been stored if no producer had held text. Each token is stored as long after its creation as its record was
+ * stored after the end of the hold. Only then do other settings show how long text would have waited. Tokens of several producers are in
+ * the order of these times, and those of one producer in its own order.
  */
 function withoutHolds(inputs: readonly StoredInput[]): StoredInput[] {
   const newestOf = new Map<string, number>();

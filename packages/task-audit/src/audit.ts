@@ -9,7 +9,7 @@ import { partialOf, type TaskRecords } from './task-records.ts';
 export type Audit = {
   taskId: string;
   tallies: Tallies;
-  /** `chunks`: stored text chunks. `merged`: the tokens in them, without the first one of each chunk. */
+  /** `chunks`: stored text chunks. `merged`: the tokens in them, not counting the first one of each chunk. */
   chunks: number;
   mergedTokens: number;
   /**
@@ -34,7 +34,7 @@ export function auditOf(records: TaskRecords): Audit {
     facts.flatMap(({ record }) => record.facts),
   );
   for (const input of decided) {
-    // A finished task stores no more records, so later inputs stay above foldedSeq without being pending.
+    // A finished task stores no more records, so later inputs are above foldedSeq without being pending.
     if (input.seq <= foldedSeq || isTerminal(state)) replay.add(input);
     else countPending(replay.tallies, input);
   }

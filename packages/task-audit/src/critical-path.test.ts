@@ -18,7 +18,7 @@ import { traceOf } from './trace.ts';
 
 const RUNS = 200;
 
-test('for any recorded task, even one in which processes died, the named hops cover the time from question to end [S2-41]', () => {
+test('the named hops of any recorded task cover the time from question to end, even if processes died [S2-41]', () => {
   const seen = new Set<string>();
   for (let seed = 1; seed <= RUNS; seed++) {
     const { records, expected } = new RecordedTask(new Random(seed)).run();
@@ -34,7 +34,7 @@ test('for any recorded task, even one in which processes died, the named hops co
       assert.ok(atMs <= toMs, `seed ${seed}: the parts are longer than the turn`);
       const coveredMs = path.reduce((sum, part) => sum + part.toMs - part.fromMs, 0);
       assert.ok(coveredMs >= 0.99 * (toMs - fromMs), `seed ${seed}: ${coveredMs} of ${toMs - fromMs} ms`);
-      // The schedule of the task is known, so each millisecond has one right name.
+      // The schedule of the task is known, so there is exactly one correct name for each millisecond.
       assert.deepEqual(runsOf(namesOf(path)), runsOf(expected[index]!), `seed ${seed}, turn ${index + 1}`);
     }
     const share = costs.reduce((sum, cost) => sum + cost.share, 0);
@@ -52,7 +52,7 @@ const TEXT: AgentInput[] = [
   { kind: 'text', lane: 'a', tokens: ['a', 'b'], dt: [0, 100] },
 ];
 
-/** A task whose relay folds each record 2 ms after it was created, and stores it after one more. */
+/** A task whose relay folds each record 2 ms after it was created, and stores it 1 ms later. */
 class FoldedTask {
   readonly #scenario = new Scenario('t', () => this.#now);
   readonly #records: TaskRecords = { taskId: 't', aggregate: undefined as never, facts: [], inputs: [] };

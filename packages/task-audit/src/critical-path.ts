@@ -21,10 +21,13 @@ export type PathHop =
   | 'silence'
   | 'client';
 
-/** A part of the critical path: nothing else delayed the event that the path leads to. Milliseconds after the task's first input. */
+/**
+ * A part of the critical path: in this time nothing else delayed the event to which the path leads. Milliseconds after the task's first
+ * input.
+ */
 export type PathPart = { hop: PathHop; fromMs: number; toMs: number; agent?: string; name?: string };
 
-/** `isStored`: the supervisor has stored its decision, and the relay has to queue the work. */
+/** `isStored`: the supervisor has stored its decision, and the relay still has to queue the work. */
 type WalkedPart = PathPart & { isStored?: boolean };
 
 /** A fact in the order of the log. `index` is its place in that order. */
@@ -35,7 +38,7 @@ type PlacedFact = {
   atMs: number;
   storedMs: number;
   input: () => StoredInput | undefined;
-  /** Stands for the present in a turn that still runs. `fact` is then the newest one. */
+  /** Represents the present in a turn that is still running. `fact` is then the newest one. */
   isNow?: boolean;
 };
 
@@ -51,14 +54,17 @@ type PathRecords = {
   inputs: readonly StoredInput[];
   producers: readonly ProducerActivity[];
   startMs: number;
-  /** When the records of a task in progress were read, milliseconds after its first input: the path of its turn ends then. */
+  /**
+   * When the records of a task in progress were read, in milliseconds after its first input. The path of its running turn ends at that
+   * time.
+   */
   nowMs?: number | undefined;
 };
 
 /** The path of one turn. */
 export type TurnPath = { turn: number; fromMs: number; toMs: number; path: readonly PathPart[] };
 
-/** Time that one hop, of one agent, had on the critical paths of all turns. `share`: of the turns' time without that of the client. */
+/** Time of one hop, of one agent, on the critical paths of all turns. `share`: its share of the turns' time, not counting the client's. */
 export type HopCost = { hop: Exclude<PathHop, 'client'>; agent?: string; ms: number; share: number };
 
 /** The hops of some paths, the most costly first. */
@@ -79,8 +85,8 @@ export function costsOf(turns: readonly TurnPath[]): HopCost[] {
 }
 
 /**
- * Follows a turn from one of its events back to the question: each part is what the next one waited for. The order of the log decides what
- * waited for what, so the clocks of the processes need not agree; parts never overlap, and each ends where the next one begins.
+ * Follows a turn from one of its events back to the question. The next part waited for each part. The order of the log determines which
+ * event waited for which, so the clocks of the processes need not agree. Parts never overlap, and each ends where the next one begins.
  */
 export class CriticalPaths {
   readonly #records: PathRecords;
@@ -95,7 +101,7 @@ export class CriticalPaths {
     this.#takeovers = takeoversOf(records);
   }
 
-  /** The path to the end of each turn, or to the newest fact of a turn that runs. */
+  /** The path to the end of each turn or, if a turn is still running, to its newest fact. */
   turns(): TurnPath[] {
     return [...this.#turns].map(([turn, turnFacts]) => {
       const last = turnFacts.findLast(({ fact }) => isEnd(fact));
@@ -132,17 +138,17 @@ export class CriticalPaths {
     return merged(replaced(withTakeovers, waitsForClient(facts), { hop: 'client' }));
   }
 
-  /** When the client sent the message of a turn; when its fact was made, if retention has removed the message. */
+  /** When the client sent the message of a turn; if retention has removed the message, when its fact was made. */
   #beginMs([first]: readonly PlacedFact[]): number {
     const sent = isMessage(first!.fact) ? first!.input() : undefined;
     return sent === undefined ? first!.atMs : sent.record.at - this.#records.startMs;
   }
 }
 
-/** Hops that a relay ends, so that they last while there is no relay. It ends the second part of `plan`, too. */
+/** Hops that a relay ends, so that they last as long as there is no relay. A relay also ends the second part of `plan`. */
 const ENDED_BY_RELAY: ReadonlySet<PathHop> = new Set(['accept', 'publish', 'hold', 'wait_for_append', 'append']);
 
-/** A part waited for a takeover if it began before it and ended after it. The relay's first record may be of a later part. */
+/** A part waited for a takeover if it began before the takeover and ended after it. The relay's first record may belong to a later part. */
 const waitedForRelay = ({ hop, fromMs, toMs, isStored = false }: WalkedPart, { takenMs }: TakenOver) =>
   (ENDED_BY_RELAY.has(hop) || isStored) && fromMs < takenMs && toMs > takenMs;
 
@@ -214,7 +220,7 @@ function messageIdOf(fact: TaskCreated | MessageReceived): string {
   return (fact.kind === 'task.created' ? fact.event.task.history?.at(-1)?.messageId : fact.message.messageId) ?? '';
 }
 
-/** Whether a turn ends with a fact, unless its agent continues once the client has answered. */
+/** Whether a turn ends with a fact. It does not if its agent continues once the client has answered. */
 function isEnd(fact: Fact): boolean {
   return fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
 }
@@ -275,7 +281,7 @@ type WalkRecords = {
 /** One walk from an event back to the question of its turn. */
 class Walk {
   readonly #records: WalkRecords;
-  /** The parts from the newest to the oldest, and where the oldest begins. */
+  /** The parts from the newest to the oldest, and the beginning of the oldest part. */
   readonly #parts: WalkedPart[] = [];
   #atMs: number;
 
@@ -366,7 +372,7 @@ class Walk {
     this.#followFact(asked);
   }
 
-  /** The turn still runs: it waits for the open call that has been silent for the longest time. */
+  /** The turn is still running: it waits for the open call that has been silent the longest. */
   #followOpen(placed: PlacedFact): void {
     const silences = this.#openCalls(placed).map(call => {
       const run = this.#records.runs.findLast(({ id }) => id === call);
@@ -392,7 +398,7 @@ class Walk {
     });
   }
 
-  /** The client, the relay or the supervisor ended a wait: follows the work that had not ended. */
+  /** The client, the relay or the supervisor ended a wait. Follows the work that had not yet ended. */
   #followWait(placed: PlacedFact): void {
     const before = this.#before(placed);
     const open = this.#openCalls(placed);
@@ -412,7 +418,7 @@ class Walk {
     this.#add('accept', this.#records.beginMs);
   }
 
-  /** Follows a call that runs, or that the supervisor or a relay ended. */
+  /** Follows a call that is still running, or that the supervisor or a relay ended. */
   #followCall(call: string, placed: PlacedFact): void {
     const run = this.#records.runs.findLast(({ id }) => id === call);
     if (run !== undefined) {
@@ -426,7 +432,7 @@ class Walk {
     this.#followStart(started);
   }
 
-  /** An undefined run left no record, or retention has removed all of them. */
+  /** If a run is undefined, it left no record, or retention has removed all its records. */
   #followRun(run: ProducerActivity | undefined, placed: PlacedFact): void {
     if (run === undefined) this.#followWait(placed);
     else if (run.id === SUPERVISOR) this.#followSupervisor(run, placed);
@@ -451,7 +457,7 @@ class Walk {
     else if (started !== undefined) this.#followStart(started);
   }
 
-  /** Continues with the attempt before a run, whose worker failed, died or returned the work item. */
+  /** Continues with the attempt before a run. The worker of that attempt failed, died or returned the work item. */
   #followEarlier(run: ProducerActivity, placed: PlacedFact): boolean {
     const earlier = this.#records.runs.filter(({ id, attempt }) => id === run.id && attempt < run.attempt);
     const before = earlier.toSorted((a, b) => a.attempt - b.attempt).at(-1);
@@ -461,7 +467,7 @@ class Walk {
     return true;
   }
 
-  /** The supervisor waits for its calls: its own time begins when the newest ended call was stored. */
+  /** The supervisor waits for its calls. Its own time begins when the end of its last call was stored. */
   #followSupervisor(run: ProducerActivity, placed: PlacedFact): void {
     const ended = this.#before(placed).findLast(({ fact }) => fact.kind === 'call.ended');
     const isPlan = placed.fact.kind === 'call.started' || ended === undefined;
@@ -513,7 +519,7 @@ class Walk {
     return this.#records.facts.filter(other => other.index < index);
   }
 
-  /** Gives the time in tools to the tools. If tools overlap, the one that began first has the time. */
+  /** Assigns the time in tools to the tools. If tools overlap, the one that began first gets the time. */
   #splitTools({ agent, tools }: ProducerActivity, first: number, toMs: number): void {
     const parts = this.#parts.splice(first);
     const disjoint: PathPart[] = [];

@@ -5,7 +5,7 @@ import type { StoredFacts, StoredInput } from '@hopline/log';
 /** The record of an event, the record before it, and the task's inputs. */
 export type Origin = { stored: StoredFacts; before: StoredFacts | undefined; inputs: readonly StoredInput[] };
 
-/** The records that a chunk names, or the record from which the relay decided another event. */
+/** The records that a chunk names or, for another event, the record from which the relay decided it. */
 export function inputsOf(fact: VisibleFact, { stored, before, inputs }: Origin): StoredInput[] {
   if (fact.kind === 'artifact.updated' && fact.chunk !== undefined) {
     const { firstSeq, lastSeq } = fact.chunk;
@@ -23,7 +23,7 @@ function hasText({ record }: StoredInput, { lane, producer, attempt }: ArtifactU
   return record.inputs.some(input => input.kind === 'text' && input.lane === lane);
 }
 
-/** Whether the record contains an input that the event follows from. */
+/** Whether the record contains an input from which the event follows. */
 function causes({ record }: StoredInput, fact: VisibleFact): boolean {
   if (fact.kind === 'task.created') return 'input' in record && record.input.kind === 'message';
   if (fact.kind === 'artifact.updated') {

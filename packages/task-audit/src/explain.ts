@@ -7,7 +7,7 @@ import { type ReadableLog, type ReadLimits, readTaskRecords, type TaskRecords } 
 import { startOf, type TracedChunk, type VisibleEvent, visibleEventsOf } from './trace.ts';
 import { type TracedStep, TracedSteps } from './traced-steps.ts';
 
-/** Most records that an explanation lists. Only the first ones are listed, because a chunk after a long takeover has thousands. */
+/** Maximum number of records in an explanation. Only the first ones are listed, because a chunk after a long takeover has thousands. */
 export const EXPLAINED_INPUTS_MAX = 50;
 
 /** A stored input record. Times are milliseconds after the task's first input. */
@@ -32,12 +32,12 @@ export type EventExplanation = Omit<VisibleEvent, 'agent' | 'turn' | 'producer' 
   relay?: string;
   takeover?: { atMs: number; cause: Takeover['cause'] };
   producer?: { id: string; agent: string; turn: number; attempt: number };
-  /** The steps of the producer's own code that its attempt had come to before the event. Absent without any. */
+  /** The steps of the producer's own code that its attempt had reached before the event. Absent if there are none. */
   steps?: readonly TracedStep[];
   chunk?: TracedChunk;
   /**
-   * The records from which the event was made, at most EXPLAINED_INPUTS_MAX. Empty if the relay decided the event by itself, or if
-   * retention removed the records.
+   * The records from which the event was made, at most EXPLAINED_INPUTS_MAX. Empty if the relay decided the event without an input, or if
+   * retention has removed the records.
    */
   inputs: ExplainedInput[];
   inputCount: number;

@@ -15,7 +15,7 @@ test('the audit of a task does not copy it for each of its artifacts', async () 
   assert.ok(bytes < 30_000_000, `${bytes} bytes`);
 });
 
-/** The audit of a task with inputs of `count` artifacts. The log has a fact for every second one. */
+/** The audit of a task with inputs for `count` artifacts. The log has a fact for every second one. */
 function audited(count: number): () => void {
   const { facts, aggregate } = taskOfArtifacts(count);
   const kept = facts.filter((_fact, index) => index % 2 === 0);

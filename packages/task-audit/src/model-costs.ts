@@ -1,7 +1,10 @@
 import { addTokens, type TokenUsage } from '@hopline/events';
 import type { ProducerActivity } from './producers.ts';
 
-/** The requests of one agent to one model, in all its attempts. `cost`: absent if a request has none, because the sum would be too small. */
+/**
+ * The requests of one agent to one model, in all its attempts. `cost`: absent if some request has no cost, because the sum would be too
+ * small.
+ */
 export type ModelCost = TokenUsage & { agent: string; model: string; requests: number; ms: number; cost?: number };
 
 /** The models of a task by agent, the most costly first. */

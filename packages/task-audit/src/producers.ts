@@ -41,7 +41,7 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
   appendMs: Percentiles;
   /** Tool calls that have ended. */
   tools: TracedTool[];
-  /** Requests to models that have ended. Absent from reports of an earlier version. */
+  /** Completed requests to models. Absent from reports of an earlier version. */
   models?: TracedModelCall[];
   /** Id of the task at the agent's own server; absent for agents of other adapters. */
   remoteTaskId?: string;
@@ -183,7 +183,7 @@ function numbersOf(value: TokenUsage & { cost?: number }): TokenUsage & { cost?:
   return Object.fromEntries(names.flatMap(name => (Number.isFinite(value[name]) ? [[name, value[name]]] : [])));
 }
 
-/** Nearest rank: the smallest value that at least this percentage of all values does not exceed. */
+/** Nearest rank: the smallest value such that at least this percentage of all values does not exceed it. */
 export function percentilesOf(values: readonly number[]): Percentiles {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;

@@ -6,20 +6,20 @@ import type { Random } from '../../../test/simulator/random.ts';
 import type { TaskRecords } from './task-records.ts';
 
 const START = 1_000_000;
-/** Time in which the log stores an input: the same for all, because a producer has one record in flight. */
+/** Time that the log takes to store an input. It is the same for all inputs, because a producer has only one record in flight. */
 const STORE_MS = 3;
 const AGENTS = ['argocd', 'github', 'jira'];
 
-/** Names, for each millisecond of a turn, the hop that the task waited for, up to the event that follows. */
+/** Names the hop for which the task waited in each millisecond of a turn, up to the event that follows. */
 type Timeline = string[];
 
 type Fold = { record: StoredInput['record']; writer: StoredInput['writer']; timeline: Timeline; then?: (stored: Stored) => void };
-/** When a fact was stored, and what its turn had waited for until then. */
+/** When a fact was stored, and the hops for which its turn had waited until then. */
 type Stored = { atMs: number; timeline: Timeline };
 
 type Queued = { queuedMs: number; timeline: Timeline };
 type AgentWork = { id: string; agent: string; turn: number; queue: string; end: AgentInput };
-/** `seen`: what the turn had waited for at the last record of earlier attempts, or when the work item was queued. */
+/** `seen`: the hops for which the turn had waited up to the last record of earlier attempts, or until the work item was queued. */
 type Attempt = AgentWork & { attempt: number; deaths: number; queuedMs: number; seen: Timeline };
 
 /**
@@ -35,7 +35,7 @@ export class RecordedTask {
   readonly #expected: Timeline[] = [];
   readonly #outage: { diesMs: number; takenMs: number; firstMs: number } | undefined;
   #outageIsOver = false;
-  /** From the last record of the relay that died to the first one of its successor. */
+  /** The time from the last record of the relay that died to the first record of its successor. */
   #takeover: { fromMs: number; toMs: number } | undefined;
   #nowMs = 0;
   #foldMs = 0;
@@ -71,13 +71,13 @@ export class RecordedTask {
     this.#events.push({ atMs, run });
   }
 
-  /** The time up to `atMs`, with a name for what passes from the end of the timeline. */
+  /** The time up to `atMs`, with a name for the time since the end of the timeline. */
   #until(timeline: Timeline, atMs: number, name: string): Timeline {
     const missing = Math.max(0, atMs - this.#turnStartMs - timeline.length);
     return [...timeline, ...Array.from({ length: missing }, () => name)];
   }
 
-  /** Appends a record to the inputs now. A relay folds it, one record after the other, and `then` follows its storage. */
+  /** Appends a record to the inputs now. A relay folds one record after another. `then` runs when this one is stored. */
   #append({ record, writer, timeline, then }: Fold): void {
     const storedMs = this.#nowMs + STORE_MS;
     this.#at(storedMs, () => {
@@ -110,7 +110,7 @@ export class RecordedTask {
     then?.({ atMs: storedMs, timeline: this.#until(this.#beforeFold(timeline, foldMs), storedMs, 'append') });
   }
 
-  /** Adds the time that the record waited for its relay and, from the last record of a relay that died, for the successor. */
+  /** Adds the time for which the record waited for its relay and, after the last record of a relay that died, for the successor. */
   #beforeFold(timeline: Timeline, foldMs: number): Timeline {
     const createdMs = this.#turnStartMs + timeline.length;
     const takeover = this.#takeover;
@@ -248,7 +248,7 @@ export class RecordedTask {
     this.#at(takenMs, () => go(this.#until(queued.timeline, takenMs, 'work_queue supervisor'), 'plan supervisor', begin));
   }
 
-  /** An agent that works on a call or on the whole task, in as many attempts as it needs. */
+  /** An agent that works on a call, or on the whole task, with as many attempts as it needs. */
   #work(work: AgentWork, { queuedMs, timeline }: Queued, ended: (stored: Stored) => void): void {
     const deaths = this.#random.chance(0.4) ? this.#random.between(1, 2) : 0;
     const takenMs = queuedMs + this.#ms(200);

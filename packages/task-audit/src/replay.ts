@@ -21,13 +21,13 @@ type SeenRun = {
 
 /**
  * Decides the inputs of a task again, in order, without a coalescer or a clock. The relay must have reached the same result. Only the rules
- * of the task are shared with the relay (ADR 26). Ordinals, attempts and items are deliberately judged by separate code: a defect in the
- * relay's `TaskInputs` shows as a difference here, while `hopline verify` runs `TaskInputs` and would repeat it.
+ * of the task are shared with the relay (ADR 26). Ordinals, attempts and items are deliberately judged by separate code, so that a defect
+ * in the relay's `TaskInputs` shows as a difference here; `hopline verify` runs `TaskInputs` and would repeat the defect.
  */
 export class Replay {
   readonly tallies: Tallies = emptyTallies();
   readonly task = new TaskViewBuilder();
-  /** A producer's ordinals have a gap: retention has removed inputs. */
+  /** A producer's ordinals have a gap, because retention has removed inputs. */
   hasGap = false;
   #aggregate: TaskAggregate | undefined;
   readonly #producers = new Map<string, SeenRun>();

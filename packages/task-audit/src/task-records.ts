@@ -36,8 +36,8 @@ export class TaskTooLong extends Error {
 }
 
 /**
- * Reads a task once. Facts come first: an input that is stored later is pending, not lost. Resolves with undefined for an unknown
- * task; throws TaskTooLong.
+ * Reads a task once. Facts are read first, so that an input which is stored later counts as pending, not as lost. Resolves with undefined
+ * for an unknown task; throws TaskTooLong.
  */
 export async function readTaskRecords(
   log: ReadableLog,
@@ -54,7 +54,7 @@ export async function readTaskRecords(
     if (factBytes > factBytesMax) throw new TaskTooLong(`the facts of the task have more than ${factBytesMax} bytes`);
     if (inputBytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
-  // Reads a new task again although its newest record is the whole task, because only this read returns the time at which the record was
+  // Reads a new task again even if its newest record is the whole task, because only this read returns the time at which the record was
   // stored.
   for await (const stored of fromStart(
     withoutLaterTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
@@ -71,7 +71,7 @@ export async function readTaskRecords(
   return { taskId, aggregate: newest.record.aggregate, facts, inputs };
 }
 
-/** A copy and an imported record were stored again after the task had passed them: the time of that is not a cost of the task. */
+/** Copies and imported records were stored long after the task had passed them, so that time is not a cost of the task. */
 async function* withoutLaterTimes(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   for await (const { storedAt, relay, ...stored } of records) {
     const isStoredAgain = stored.record.copied !== undefined || relay === IMPORTER;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AgentTask, type TaskBelow, TREE_LEVELS_MAX, TREE_TASKS_MAX, tasksBelow } from './task-tree.ts';
 
-/** The part of an audit that a tree needs. Agents of `remote` have a task at their own server. */
+/** The part of an audit that a tree needs. The agents in `remote` have a task on their own server. */
 function auditWith(remote: Record<string, string | undefined>): Required<Pick<AgentTask, 'report'>>['report'] {
   const producers = Object.entries(remote).map(([agent, remoteTaskId]) => ({
     id: agent,
@@ -26,7 +26,7 @@ test('tasks below are read level by level, and an agent without an audit is a le
   const asked: string[] = [];
   const tree = await treeOf(auditWith({ supervisor: undefined, regional: 'r-1', other: 'o-1' }), async (agent, id) => {
     asked.push(`${agent} ${id}`);
-    return audits[id] ?? { fault: 'the agents file has no address of it' };
+    return audits[id] ?? { fault: 'the agents file has no address for this agent' };
   });
   const at = { turn: 1, attempt: 1 };
   const argocd = {
@@ -46,7 +46,7 @@ test('tasks below are read level by level, and an agent without an audit is a le
       audited: { state: 'completed', startedAt: 1_000, durationMs: 90, tokens: 14 },
       below: [argocd],
     },
-    { agent: 'other', ...at, taskId: 'o-1', fault: 'the agents file has no address of it', below: [] },
+    { agent: 'other', ...at, taskId: 'o-1', fault: 'the agents file has no address for this agent', below: [] },
   ]);
   assert.deepEqual(asked, ['regional r-1', 'argocd a-1', 'other o-1']);
 });
@@ -80,6 +80,6 @@ test('an answer that is not an audit is a leaf', async () => {
     { ...auditWith({}), events: [null] },
   ]) {
     const [task] = await treeOf(auditWith({ strange: 's' }), async () => ({ report }));
-    assert.equal(task!.fault, 'its answer is not an audit');
+    assert.equal(task!.fault, 'the cluster did not answer with an audit');
   }
 });

@@ -4,7 +4,7 @@ import type { TaskReport } from './task-report.ts';
 
 /** Levels of tasks below a task that are read. */
 export const TREE_LEVELS_MAX = 4;
-/** Tasks below a task that are read: each is an audit of another cluster. */
+/** Maximum number of tasks below a task that are read. Each requires an audit from another cluster. */
 export const TREE_TASKS_MAX = 64;
 
 /** A task that an agent's server ran for a turn of the task above it. Numbers and names, never text. */
@@ -25,7 +25,7 @@ export type TaskBelow = {
   below: TaskBelow[];
 };
 
-/** The address of an agent, and the audit of one of its tasks, or why the reader has none. */
+/** The address of an agent and the audit of one of its tasks, or the reason why the reader has no audit. */
 export type AgentTask = { url?: string; report?: object; fault?: string };
 
 /** Reads a task of the agent with this name. Never rejects for an agent that is not a cluster or cannot be reached. */
@@ -40,7 +40,7 @@ export async function tasksBelow(report: Pick<TaskReport, 'producers'>, read: Re
       if (typeof taskId !== 'string') continue;
       if (left === 0) return tasks;
       left -= 1;
-      const { url, report: found, fault = 'its answer is not an audit' } = await read(agent, taskId);
+      const { url, report: found, fault = 'the cluster did not answer with an audit' } = await read(agent, taskId);
       const at = { agent, turn, attempt, taskId, ...(url !== undefined && { url }) };
       if (found === undefined || !isReport(found)) {
         tasks.push({ ...at, fault, below: [] });
@@ -59,7 +59,7 @@ function summaryOf({ state, startedAt, events, producers }: TaskReport): NonNull
   return { state, startedAt, durationMs: events.at(-1)?.atMs ?? 0, tokens };
 }
 
-/** Another server answers with any JSON. */
+/** Another server may answer with any JSON. */
 function isReport(answer: object): answer is TaskReport {
   const { state, startedAt, events, producers } = answer as Partial<TaskReport>;
   const isList = [events, producers].every(list => Array.isArray(list) && list.every(isObject));

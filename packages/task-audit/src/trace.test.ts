@@ -11,7 +11,7 @@ import { reportTask } from './task-report.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
 
-test('a trace that was not sampled is named, because no tracing backend has it', async () => {
+test('a trace that was not sampled is named, because a tracing backend cannot show it', async () => {
   const log = createMemoryLog({ shards: 1 });
   const ask = async (id: string, ...flags: string[]) => {
     const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
@@ -226,7 +226,7 @@ test('a trace has the hops of a turn, its attempts, its takeovers with their cau
   assert.deepEqual(notRecorded, ['splice', 'socket', 'webhook']);
 });
 
-test('each turn has its hops, and the time in which the task waits for its client is a separate gap', async () => {
+test('each turn has its hops, and the time during which the task waits for its client is a separate gap', async () => {
   const task = new TracedTask();
   const [one, two] = [agent('agent'), agent('agent', 1, 2)];
   const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;

@@ -16,7 +16,7 @@ export type TracedChunk = {
   /** Raw sequences of its first and last record. */
   firstSeq: number;
   lastSeq: number;
-  /** Times of its first and last token, milliseconds after the task's first input. */
+  /** Times of its first and last token, in milliseconds after the task's first input. */
   firstMs: number;
   lastMs: number;
   /** The hops of its oldest token: `publish`, `hold`, `wait_for_append`, `append` (absent: unknown). */
@@ -51,7 +51,7 @@ export type VisibleEvent = {
   chunk?: TracedChunk;
 };
 
-/** Consecutive records of one relay. `takeover`: the task was open, and another owner of its shard had begun it. */
+/** Consecutive records of one relay. `takeover`: another owner of the shard had begun the task, which was still open. */
 export type RelayPeriod = {
   /** Absent from records that were copied forward. */
   relay?: string;
@@ -87,11 +87,11 @@ export type TaskTrace = {
   fault?: { agent: string; reason: string };
   /** Epoch milliseconds of the task's first input, from which every other time counts. */
   startedAt: number;
-  /** When the task was read, if it was in progress then: its newest turn is shown up to this time. */
+  /** When the task was read, if it was in progress at that time. Its newest turn is shown up to then. */
   nowMs?: number;
   /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
-  /** Those of them that were not sampled: log lines have them, and no tracing backend. Absent without one. */
+  /** The traces that were not sampled: log lines have them, but no tracing backend. Absent if there are none. */
   unsampled?: string[];
   /** The critical path of each turn, from the question to the end, and what each hop cost there, the most costly first. */
   turns: TurnPath[];
@@ -109,12 +109,12 @@ export type TaskTrace = {
   gaps: TracedGap[];
   producers: ProducerActivity[];
   events: VisibleEvent[];
-  /** Hold time of each chunk's oldest token in the relay, and its age when its append began. */
+  /** How long the relay held each chunk's oldest token, and the age of that token when its append began. */
   heldMs: Percentiles;
   ageMs: Percentiles;
 };
 
-/** Ids of the traces of inputs, and those that are sampled in no input. */
+/** Ids of the traces of inputs, and the ids among them that are sampled in no input. */
 function tracesOf(inputs: TaskRecords['inputs']): { traces: string[]; unsampled: string[] } {
   const sampled = new Map<string, boolean>();
   for (const { trace } of inputs) {
@@ -125,7 +125,7 @@ function tracesOf(inputs: TaskRecords['inputs']): { traces: string[]; unsampled:
   return { traces, unsampled: traces.filter(id => sampled.get(id) === false) };
 }
 
-/** Derives the timeline of a task only from its records (S2-41). `now`: when they were read, in epoch milliseconds. */
+/** Derives the timeline of a task from nothing but its records (S2-41). `now`: when they were read, in epoch milliseconds. */
 export function traceOf(records: TaskRecords, now?: number): TaskTrace {
   const { taskId, aggregate, facts, inputs } = records;
   const partial = partialOf(records);

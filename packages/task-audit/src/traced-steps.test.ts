@@ -19,7 +19,7 @@ const step = (name: string, phase: AgentStepInput['phase'], more: Partial<AgentS
 });
 const value = (text: string) => ({ outcome: { value: text } });
 
-/** A task whose first attempt dies in its third step, and whose second one takes two results from the log. */
+/** A task whose first attempt dies in its third step, and whose second attempt takes two results from the log. */
 async function taskWithSteps() {
   const log = createMemoryLog({ shards: 1 });
   let now = 1_000;

@@ -2,25 +2,27 @@ import type { AgentStepRecorded, FactRecord } from '@hopline/events';
 import { turnOfFact } from './turn-of-fact.ts';
 
 /**
- * A step of an attempt, as the log has it. `ran`: its outcome is stored. `failed`: it threw, which is stored, too. `reused`: it did not
+ * A step of an attempt, as the log has it. `ran`: its outcome is stored. `failed`: it threw, and the error is stored. `reused`: it did not
  * run, because attempt `of` has stored its outcome. `open`: the attempt reached it and stored no outcome, so it may have run, and runs
  * again in the next attempt.
  */
 export type TracedStep = {
-  /** Its name, and how often the turn had used it. */
+  /** The name of a step, and how often the turn had used it. */
   name: string;
   n: number;
   outcome: 'ran' | 'failed' | 'reused' | 'open';
   /** The attempt that has stored the outcome of a step that is `reused`. */
   of?: number;
-  /** The call of the attempt was repeated: the next attempt runs this failed step again. */
+  /** The call of the attempt was repeated, so the next attempt runs this failed step again. */
   isRepeated?: true;
-  /** When the relay stored that the attempt had reached the step, and when its outcome; milliseconds after the task's first input. */
+  /**
+   * When the relay stored that the attempt had reached the step, and when it stored the outcome; milliseconds after the task's first input.
+   */
   fromMs: number;
   toMs: number;
 };
 
-/** The steps of each attempt: of the producer `id` in its `turn` and `attempt`. */
+/** The steps of each attempt, identified by producer `id`, `turn` and `attempt`. */
 export class TracedSteps {
   readonly #attempts = new Map<string, TracedStep[]>();
   readonly #startMs: number;
@@ -73,5 +75,5 @@ export function stepText({ outcome, of = 1, isRepeated }: Pick<TracedStep, 'outc
   return outcome === 'failed' ? 'failed, which is stored' : 'no outcome is stored: it may have run';
 }
 
-/** A step by its name and, from the second one of this name on, its number. */
+/** A step by its name and, from the second step of that name on, its number. */
 export const stepName = ({ name, n }: Pick<TracedStep, 'name' | 'n'>) => (n === 1 ? name : `${name} (${n})`);

@@ -9,7 +9,7 @@ export type TurnHop = {
   turn: number;
   fromMs: number;
   toMs: number;
-  /** The value that the metric has: for `agent` without the time in tools, and never negative. */
+  /** The value in the metric: for `agent` without the time in tools, and never negative. */
   ms: number;
   agent?: string;
   /** Id of the producer; absent for `accept`. */
@@ -21,7 +21,7 @@ export type TurnHop = {
 /** Hops after the log, which no record contains. The metrics (`docs/reference/metrics.md`) have them for all tasks together. */
 export const NOT_RECORDED = ['splice', 'socket', 'webhook'] as const;
 
-/** The hops of all turns that have ended. As in the metrics, a redelivered work item has none. */
+/** The hops of all turns that have ended. As in the metrics, a redelivered work item has no hop. */
 export function turnHopsOf(
   inputs: readonly StoredInput[],
   facts: readonly StoredFacts[],
@@ -91,7 +91,7 @@ function queueHops(producer: ProducerActivity, all: readonly ProducerActivity[],
   ];
 }
 
-/** Whether a call began after another call of its turn had ended: then it waited for that agent, not for the plan. */
+/** Whether a call began after another call of its turn had ended. In that case it waited for that agent, not for the plan. */
 function followsAnotherCall(facts: readonly StoredFacts[], call: string): boolean {
   let hasEnded = false;
   for (const { record } of facts)

@@ -1,6 +1,9 @@
 import type { Fact, FactRecord } from '@hopline/events';
 
-/** The turn of a fact. The aggregate is the one after its record, so messages that follow the fact in the record have begun later turns. */
+/**
+ * The turn of a fact. `aggregate` is the state after its record, which includes later turns begun by messages that follow the fact in the
+ * record.
+ */
 export function turnOfFact(fact: Fact, { facts, aggregate }: FactRecord): number {
   const later = facts.slice(facts.indexOf(fact) + 1).filter(({ kind }) => kind === 'message.received');
   return aggregate.turn - later.length;

@@ -7,8 +7,8 @@ import { startOf } from './trace.ts';
 export type TaskPaths = { generation: number; turns: TurnPath[] };
 
 /**
- * Reads only the critical paths of a task. Resolves with undefined for an unknown task and for one whose beginning retention has removed; throws
- * TaskTooLong.
+ * Reads only the critical paths of a task. Resolves with undefined for an unknown task, and for a task whose beginning retention has
+ * removed. Throws TaskTooLong.
  */
 export async function readTaskPaths(log: ReadableLog, taskId: string, limits?: ReadLimits): Promise<TaskPaths | undefined> {
   const records = await readTaskRecords(log, taskId, limits);

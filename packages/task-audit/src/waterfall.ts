@@ -76,7 +76,7 @@ function openRows({ turns, nowMs }: TaskTrace): WaterfallRow[] {
   return [{ kind: 'gap', turn, label: costLabel(part), fromMs, toMs, note }];
 }
 
-/** The reason of a turn that settles its item after the last attempt (packages/agent/src/run-attempt.ts). */
+/** The reason of a turn in which the item is only settled after the last attempt (packages/agent/src/run-attempt.ts). */
 const ATTEMPTS_EXHAUSTED = 'attempts exhausted';
 
 function attemptRows({
@@ -90,7 +90,7 @@ function attemptRows({
   cause,
   reason,
 }: ProducerActivity): WaterfallRow[] {
-  // The delivery after the last attempt only stores that no attempt is left.
+  // The delivery after the last attempt stores only that no attempt is left.
   if (attempt === 1 || takenMs === undefined || reason === ATTEMPTS_EXHAUSTED) return [];
   const toMs = Math.max(takenMs, firstTokenMs ?? endMs ?? lastMs);
   const why = cause === undefined ? '' : `, ${ATTEMPT_CAUSES[cause]}`;
@@ -124,7 +124,7 @@ function textRows(
   if (firstTokenMs === undefined || lastTokenMs === undefined) return [];
   const chunks = chunksOf(trace, { id, turn, attempt }).filter(({ atMs }) => atMs >= firstTokenMs);
   const stored = chunks.reduce((sum, { chunk }) => sum + chunk!.tokens, 0);
-  // A producer may write on after the end of its task: those tokens are not part of the text.
+  // A producer may go on writing after the end of its task; those tokens are not part of the text.
   const lastMs = stored < tokens && chunks.length > 0 ? firstTokenMs : lastTokenMs;
   const toMs = chunks.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastMs);
   const count = stored < tokens ? `${stored} of ${plural(tokens, 'token')} stored` : plural(tokens, 'token');
@@ -142,7 +142,7 @@ export function chunksOf(
   });
 }
 
-/** The hop that had the most of the critical path, in one sentence; undefined if the path has no hop. */
+/** The hop that took the most of the critical path, in one sentence; undefined if the path has no hop. */
 export function slowestOf({ costs, turns }: Pick<TaskTrace, 'costs' | 'turns'>): string | undefined {
   const [slowest] = costs;
   if (slowest === undefined) return undefined;

@@ -92,7 +92,7 @@ function chunkLines(chunk: TracedChunk, at: (ms: number) => string): string[] {
   ];
 }
 
-/** Its time since the question. An ingress of an earlier version does not report it. */
+/** The event's time since the question. An ingress of an earlier version does not report it. */
 function pathLines({ path = [] }: Partial<Pick<EventExplanation, 'path'>>): string[] {
   if (path.length === 0) return [];
   const parts = path.map(

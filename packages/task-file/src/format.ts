@@ -34,12 +34,12 @@ export type TaskHeader = {
   role: Role;
   profile: ProfileName;
   owner?: Owner;
-  /** Names of the agents that had taken part in the task when it was exported. */
+  /** Names of the agents that had taken part in the task by the time of the export. */
   agents: string[];
   contains: RecordKind[];
   /** Records whose beginning retention had removed. Absent: all are complete. */
   partial?: RecordKind[];
-  /** Content removed from the records (`withheld.ts`, `redacted.ts`). Absent: none. */
+  /** Kinds of content removed from the records (`withheld.ts`, `redacted.ts`). Absent: none. */
   redacted?: Redaction[];
 };
 
@@ -100,8 +100,8 @@ export type TaskProgress = {
 export type TaskEntry = { kind: 'header'; header: TaskHeader } | RecordEntry | TaskEnd;
 
 /**
- * `not a task file`: the first line is not a header. `newer`: the format or a record is of a later version. `edited`: a line has the
- * wrong sum. `truncated`: the end is missing. `malformed`: a line has a form that no version writes. `too long`: a limit is exceeded.
+ * `not a task file`: the first line is not a header. `newer`: the format or a record is of a later version. `edited`: a line has a wrong
+ * sum. `truncated`: the end is missing. `malformed`: a line has a form that no version writes. `too long`: a limit is exceeded.
  */
 export type TaskFileFault = 'not a task file' | 'newer' | 'edited' | 'truncated' | 'malformed' | 'too long';
 

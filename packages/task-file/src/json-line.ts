@@ -2,7 +2,9 @@ import { hash } from 'node:crypto';
 import { isDeeperThan, isObject, type JsonObject } from '@hopline/a2a';
 import { TaskFileError } from './format.ts';
 
-/** Maximum levels of JSON in one line: those of an input (packages/events), which is nested in `record` and `inputs`, and a few more. */
+/**
+ * Maximum levels of JSON in one line: the levels of an input (packages/events), those of `record` and `inputs` around it, and a few more.
+ */
 const LINE_DEPTH_MAX = 80;
 
 /** The sum before the first line of a task. */
@@ -52,7 +54,7 @@ export function parse(text: string, number: number): JsonObject {
   if (isDeeperThan(value, LINE_DEPTH_MAX)) {
     throw new TaskFileError('malformed', number, `JSON may nest at most ${LINE_DEPTH_MAX} levels`);
   }
-  // Text that equals our writer's form of the value has no duplicate members. Only other text must be searched.
+  // Text that equals the form in which our writer writes the value has no duplicate members. Only other text must be searched.
   if (JSON.stringify(value) !== text && hasDuplicateMember(text)) {
     throw new TaskFileError('malformed', number, 'an object has the same member twice');
   }

@@ -24,7 +24,7 @@ export async function* linesOf(
     pendingBytes = 0;
     end += bytes.length + (terminated ? 1 : 0);
     try {
-      // `stream` for the last line of a truncated file, which may end within a character.
+      // Uses `stream` for the last line of a truncated file, which may end within a character.
       return { text: decoder.decode(bytes, { stream: !terminated }), number: number++, end, terminated };
     } catch {
       throw new TaskFileError('malformed', number, 'this is not UTF-8');

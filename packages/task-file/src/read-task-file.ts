@@ -20,11 +20,11 @@ import { type Line, linesOf } from './lines.ts';
 /** Converts a line of one version of the format to the next version. The sum was checked before and is omitted. */
 export type Upcast = (line: JsonObject) => JsonObject;
 
-/** `UPCASTS[n]` reads version n + 1. Its length is the version of the format less one. */
+/** `UPCASTS[n]` converts version n + 1. Its length is the version of the format minus one. */
 const UPCASTS: readonly Upcast[] = [];
 
 export type ReadOptions = {
-  /** True if a missing end is not an error, so that the entries just stop. Default: false. */
+  /** True if a missing end is not an error. The entries then just stop. Default: false. */
   allowTruncated?: boolean;
   /** Set if the bytes continue a task whose earlier lines were already read (`findResumePoint`). */
   after?: { header: TaskHeader; progress: TaskProgress } | undefined;
@@ -138,7 +138,7 @@ export function decodeProgress(text: string): TaskProgress | undefined {
   }
 }
 
-/** Reads the lines of one task, and checks how they follow each other. */
+/** Reads the lines of one task, and checks that they follow each other correctly. */
 class TaskReader {
   header: TaskHeader | undefined;
   progress: TaskProgress = NO_PROGRESS;
@@ -254,7 +254,7 @@ class TaskReader {
   }
 }
 
-/** If the first line is not a header, this is another kind of file. If a later one is not, that line is damaged. */
+/** If the first line is not a header, this is another kind of file. If a later line is not the expected header, that line is damaged. */
 function headerOf(text: string, number: number): JsonObject {
   try {
     const value = parse(text, number);

@@ -20,8 +20,8 @@ export type FileFactRecord = { seq: number; storedAt: number; record: FactRecord
 export type RecordedTask = { header: TaskHeader; facts: FileFactRecord[]; inputs: FileInputRecord[] };
 
 /**
- * Collects the entries of a task file (`readTaskFile`) into tasks. Each task is yielded at its end, so a truncated one never is; `onHeader` is
- * called at its beginning.
+ * Collects the entries of a task file (`readTaskFile`) into tasks. Each task is yielded at its end, so a truncated task is never yielded.
+ * `onHeader` is called at its beginning.
  */
 export async function* recordedTasks(
   entries: AsyncIterable<TaskEntry>,

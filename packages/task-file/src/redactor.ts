@@ -2,10 +2,10 @@ import { createHmac } from 'node:crypto';
 import { isObject, type JsonObject } from '@hopline/a2a';
 import type { RecordEntry, TaskHeader } from './format.ts';
 
-/** Ids of tasks, contexts, messages, artifacts and people: equal ids stay equal. */
+/** Ids of tasks, contexts, messages, artifacts and people. Equal ids stay equal. */
 const IDS = ['taskId', 'contextId', 'messageId', 'artifactId', 'tenant', 'subject'];
 const LISTS_OF_IDS = ['messageIds', 'earlierTasks', 'referenceTaskIds', 'ids'];
-/** Words of the protocol, names of agents, artifacts, lanes and calls, times. Every other string is text. */
+/** Words of the protocol, names of agents, artifacts, lanes and calls, and times. Every other string counts as text. */
 const KEPT = [
   'kind',
   'state',
@@ -32,7 +32,7 @@ const TRACES = ['trace', 'firstTrace', 'lastTrace'];
 /**
  * Replaces text with filler and ids with pseudonyms. Every value that is not known to be harmless counts as text, so the lists name the
  * values that are kept. White space stays, and every other UTF-16 unit becomes an `x`, so that joined tokens still equal their text.
- * Pseudonyms are the same for the same `key`. Keep it secret; otherwise a short id can be found by brute force.
+ * Pseudonyms are the same for the same `key`. Keep the key secret; otherwise a short id can be found by brute force.
  */
 export class Redactor {
   readonly #key: Uint8Array;

@@ -27,7 +27,7 @@ function read(text: string | Uint8Array, options?: ReadOptions, chunkBytes = 1 <
   return collect(readTaskFile(chunks, options));
 }
 
-/** Computes the chain of sums again, as someone who edits the file could. */
+/** Recomputes the chain of sums, as a person who edits the file could. */
 function withSums(values: readonly object[]): string {
   let sum = '';
   return values

@@ -16,9 +16,9 @@ import {
 import type { RecordEntry } from './format.ts';
 
 /**
- * A record as the owner of its task may read it: without the content that only services read (PROTOCOL.md sections 3 and 4). That is steps
- * of the root producer, the content and resume state of calls, the end of a call, and the part of the agent that an input comes from.
- * Content for clients is unchanged. The header of such a file has `services` in `redacted`.
+ * A record as the owner of its task may read it: without the content that only services read (PROTOCOL.md sections 3 and 4). Removed are
+ * the steps of the root producer, the content and resume state of calls, the end of a call, and the part of the agent from which an input
+ * comes. Content for clients is unchanged. The header of such a file has `services` in `redacted`.
  */
 export function withheldFromOwner(entry: RecordEntry): RecordEntry {
   if (entry.kind === 'facts') {
@@ -31,8 +31,8 @@ export function withheldFromOwner(entry: RecordEntry): RecordEntry {
 }
 
 /**
- * A later version may store facts of other kinds, which this version cannot distinguish: those without an event are for services. Clients see the others
- * anyway, and without them the generations would have a hole.
+ * A later version may store facts of other kinds, which this version cannot interpret. Facts without an event are for services. Clients see
+ * all others anyway, and without them the generations would have a gap.
  */
 function isKnownOrVisible(fact: Fact): boolean {
   return isVisible(fact) || isKnownFact(fact);
@@ -90,7 +90,7 @@ function withheldFact(fact: Fact): Fact {
   }
 }
 
-/** The state of a call that waits for credentials includes what its agent gets back. */
+/** The state of a call that waits for credentials includes the `resume` value that its agent gets back. */
 function withheldAggregate(aggregate: TaskAggregate): TaskAggregate {
   const calls = Object.entries(aggregate.calls).map(([id, call]) => [id, withoutResume(call)] as const);
   return { ...aggregate, calls: Object.fromEntries(calls) };

@@ -60,8 +60,8 @@ export async function* writeTask(
 }
 
 /**
- * Merges the inputs and facts of a task in the order in which the log stored them; at equal times, inputs come first. Inputs stay in their
- * own order, and so do facts, whatever their times are.
+ * Merges the inputs and facts of a task in the order in which the log stored them; at equal times, inputs come first. Inputs keep their
+ * order, and so do facts, whatever their times are.
  */
 export async function* inOrderOfTime(
   inputs: AsyncIterable<InputEntry>,

@@ -117,7 +117,7 @@ async function* factsEntries(stored: AsyncIterable<StoredFacts>, after = 0): Asy
     // A later copy repeats facts that are already in the export, so its record is written without them.
     const { copied: _copied, ...uncopied } = record;
     const { generation, at } = uncopied.aggregate;
-    // The newest record, if it was read by itself, has no storage time. The time of its facts is used instead.
+    // If the newest record was read by itself, it has no storage time. The time of its facts is used instead.
     yield { kind: 'facts', seq, storedAt: storedAt ?? at, generation, record: uncopied, ...(trace && { trace }) };
   }
 }

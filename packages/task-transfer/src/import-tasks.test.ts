@@ -238,7 +238,7 @@ it('an import under the same ids that is repeated when it is complete lists no t
   const first = await importAll(log, file, { sameIds: true });
   const { value } = (await log.tasks.get('task-1'))!;
   const key = listKeyOf('task-1', value, log.layouts);
-  // As a relay moves it into the list of its owner.
+  // Moves it into the list of its owner, as a relay does.
   await addEnded(log.taskLists, listPrefixOf('task-1', value, log.layouts), [endedTaskOf('task-1', value)]);
   await log.taskLists.purge(key, (await log.taskLists.get(key))!.revision);
   assert.deepEqual(await importAll(log, file, { sameIds: true }), first);

@@ -14,8 +14,9 @@ const BINDING_BYTES = 1_024;
 
 export type ImportOptions = {
   /**
-   * True if the tasks keep their ids, contexts and owners. A task that the log has already must be the one of the file: an import that was interrupted
-   * is repeated this way, and continues after the last record that it stored. An ended task that the cluster itself has stored stays as it is.
+   * True if the tasks keep their ids, contexts and owners. If the log already has a task, it must be the one in the file. An interrupted
+   * import is repeated in this way, and continues after the last record that it stored. An ended task that the cluster itself stored is not
+   * changed.
    */
   sameIds: boolean;
   /** Owner of tasks with new ids. Absent: no owner, as without authentication. */
@@ -36,7 +37,7 @@ export class ImportRefused extends Error {
 
 /**
  * Checks a whole file before any of it is stored. Resolves with its number of records. Throws TaskFileError and ImportRefused. An open task
- * is refused or ended by the import, because no worker of this cluster has its work.
+ * is refused, or ended by the import, because no worker of this cluster has its work.
  */
 export async function checkImport(
   log: Pick<Log, 'facts' | 'tasks' | 'recordBytesMax'>,
@@ -155,8 +156,8 @@ class EarlierRecords {
   }
 
   /**
-   * The next stored record; undefined after the last. Throws ImportRefused if its content differs from the file. `recorded`: as the file has it;
-   * `rebound`: as an import stores it.
+   * The next stored record; undefined after the last. Throws ImportRefused if its content differs from the file. `recorded`: the record in
+   * the file; `rebound`: the same record as an import stores it.
    */
   async next(recorded: FactRecord, rebound: FactRecord): Promise<StoredFacts | undefined> {
     const next = await this.#records.next();

@@ -95,7 +95,7 @@ function rebindFact(fact: Fact, binding: Binding, origin: string): Fact {
   }
 }
 
-/** Replaces the task id only in a message that names this task: an agent's message may belong to a task of the agent's own. */
+/** Replaces the task id only in a message that names this task, because an agent's message may belong to a task of the agent's own. */
 function rebindMessage(message: Message, { taskId, contextId }: Binding): Message {
   return {
     ...message,
@@ -114,7 +114,7 @@ function rebindStatus(status: TaskStatus, binding: Binding): TaskStatus {
   };
 }
 
-/** Shifts a time. One that would then be out of the range of `Date` stays unchanged, because a file may contain any number. */
+/** Shifts a time. If the result would be outside of the range of `Date`, it stays unchanged, because a file may contain any number. */
 function shifted(time: number, { shiftMs }: Binding): number {
   return isTime(time + shiftMs) ? time + shiftMs : time;
 }

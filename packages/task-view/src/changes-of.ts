@@ -1,7 +1,7 @@
 import type { ClientView, ViewText } from './client-view.ts';
 import type { ViewChange } from './view-change.ts';
 
-/** Changes that build the newest turn of a view from nothing, in the fewest steps: plans, calls, answer, files, the state. */
+/** The changes that build the newest turn of a view from nothing in the fewest steps: plans, calls, answer, files, the state. */
 export function changesOf(view: ClientView): ViewChange[] {
   const { taskId, contextId, turn, texts, tools, files, progress, question, usage, state, failure } = view;
   const current = texts.filter(({ isCurrent, text }) => isCurrent && text !== '');

@@ -14,7 +14,7 @@ export type ClientView = {
   answer: string;
   /** The texts of the answers of all turns, in the order in which they began. */
   texts: readonly ViewText[];
-  /** The newest text of the plan, with those of servers below it; '' without one. */
+  /** The newest text of the plan, with the plans of servers below it; '' if there is none. */
   plan: string;
   tools: readonly ViewTool[];
   files: readonly ViewFile[];
@@ -78,7 +78,7 @@ export type ViewFile = {
   bytes: number;
   /**
    * Why `parts` is not the whole content so far: the stream began within the artifact, or the files of the task have more than
-   * FILE_BYTES_MAX. Undefined: it is whole.
+   * FILE_BYTES_MAX. Undefined if it is whole.
    */
   missing: 'beginning' | 'excess' | undefined;
   isComplete: boolean;

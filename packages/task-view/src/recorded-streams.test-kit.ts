@@ -26,7 +26,7 @@ function eventsIn(file: string): RecordedEvent[] {
   });
 }
 
-/** The task after some events of its stream, as a server sends it after a gap. */
+/** The task after some events of its stream, in the form that a server sends after a gap. */
 export function snapshotAfter(events: readonly RecordedEvent[]): RecordedEvent {
   const fold = new Fold();
   for (const { event } of events) fold.add(event);

@@ -4,7 +4,7 @@ import type { ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from './cl
 /** The writer and channel of a text, on each of its changes. */
 export type TextLabel = Pick<ViewText, 'id' | 'channel' | 'agent' | 'callId'>;
 
-/** One step from a view to the next. Encoders of other protocols are functions of these, in order. */
+/** One step from a view to the next. Encoders of other protocols consume these steps in order. */
 export type ViewChange =
   | { kind: 'task'; taskId: string; contextId: string }
   | /** The client's answer to a question began the next turn. */ { kind: 'turn'; turn: number }

@@ -3,7 +3,7 @@ import type { ViewFile } from './client-view.ts';
 import type { ViewChange } from './view-change.ts';
 import { agentOf } from './view-tools.ts';
 
-/** Content of all files of a task that a view keeps, in bytes. More is counted, and not kept. */
+/** Maximum bytes of content of all files of a task that a view keeps. Content beyond that is only counted. */
 export const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 type FileState = {
@@ -15,7 +15,7 @@ type FileState = {
 
 type HowUpdated = { isReplacement: boolean /** False: the stream began within the artifact. */; hasBeginning: boolean };
 
-/** The artifacts beside the answer. Each is reported once, when it is complete. */
+/** The artifacts other than the answer. Each is reported once, when it is complete. */
 export class ViewFiles {
   readonly #files = new Map<string, FileState>();
   readonly #changes: (change: ViewChange) => void;
@@ -56,7 +56,7 @@ export class ViewFiles {
     this.#touch(state);
   }
 
-  /** The whole artifact so far, from a snapshot of the task. One that was reported is not reported again. */
+  /** The whole artifact so far, from a snapshot of the task. If it was already reported, it is not reported again. */
   snapshot(artifact: Artifact, turn: number, parts: readonly Part[]): void {
     if (this.#files.get(artifact.artifactId)?.file.isComplete === true) return;
     this.update(artifact, turn, parts, { isReplacement: true, hasBeginning: true });

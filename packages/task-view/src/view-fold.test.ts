@@ -39,7 +39,7 @@ function foldOf(events: readonly StreamResponse[], options = {}) {
   return { fold, view: fold.view, changes };
 }
 
-/** The texts that a reader of the changes has, by id: the changes and the views must agree. */
+/** The texts that a reader of the changes has, by id. The changes and the views must agree. */
 function textsOfChanges(changes: readonly ViewChange[]): Map<string, string> {
   const texts = new Map<string, string>();
   for (const change of changes) {
@@ -49,7 +49,7 @@ function textsOfChanges(changes: readonly ViewChange[]): Map<string, string> {
   return texts;
 }
 
-/** The answer as the recorded task itself has it: the whole answer, or the text of a profile without one. */
+/** The answer according to the recorded task itself: the whole answer, or the text in a profile without a whole answer. */
 function recordedAnswer(events: readonly RecordedEvent[]): string {
   const fold = new Fold();
   for (const { event } of events) fold.add(event);
@@ -147,7 +147,7 @@ test('a gap at any places of any recorded stream gives the same view', () => {
       const fold = new ViewFold();
       const changes: ViewChange[] = [];
       for (const [index, item] of events.entries()) {
-        // The event itself is lost, and the task after it follows the gap.
+        // The event itself is lost, and the task after the event follows the gap.
         const items: ViewItem[] =
           index > 0 && at.has(index) ? [{ gap: 'unknown' }, snapshotAfter(events.slice(0, index + 1))] : [item];
         for (const one of items) changes.push(...fold.add(one));
@@ -356,7 +356,7 @@ test('a long answer is folded and restarted with a cost that grows with its leng
       assert.equal(fold.view.turn, 1);
     }
   }
-  // The second pass is an attempt that repeats the first: it makes no change.
+  // The second pass is an attempt that repeats the first one, so it makes no change.
   assert.equal(compared, words.length);
   assert.equal(fold.view.answer, words.join(''));
   assert.equal(textOf([{ text: fold.view.answer }]).length, words.join('').length);
@@ -398,7 +398,7 @@ test('a view keeps as many bytes of files as its limit, counts the rest, and for
   );
 });
 
-test('a file whose beginning precedes the stream is marked as incomplete, until a later attempt or the task has it whole', () => {
+test('a file that began before the stream is marked as incomplete until a later attempt or the task has the whole file', () => {
   const begun = [bytes('f', 'end', { append: true })];
   const missingIn = (events: StreamResponse[]) => foldOf(events, { answerNames: [] }).view.files.map(({ missing }) => missing);
   assert.deepEqual(missingIn(begun), ['beginning']);

@@ -28,13 +28,13 @@ import { agentOf, ViewTools } from './view-tools.ts';
 export type ViewItem = { event: StreamResponse; cursor?: string | undefined } | { gap: unknown };
 
 export type ViewFoldOptions = {
-  /** The stream continues a task with a message: it begins with the task, whose content so far belongs to earlier turns. */
+  /** The stream continues a task with a message, so it begins with the task, whose content so far belongs to earlier turns. */
   continues?: boolean;
-  /** The stream begins within a turn: whole answers are not compared with its texts, because the beginnings of these are missing. */
+  /** The stream begins within a turn. Whole answers are not compared with its texts, because the beginnings of the texts are missing. */
   resumed?: boolean;
   /**
-   * Artifacts with these names are part of the answer. With such a list, even an empty one, every other artifact whose name no profile knows
-   * is a file, whether or not the stream has named an answer.
+   * Artifacts with these names are part of the answer. If the list is present, even if it is empty, every other artifact whose name no
+   * profile knows is a file, whether or not the stream has named an answer.
    */
   answerNames?: readonly string[];
   /** Replaces FILE_BYTES_MAX. */
@@ -47,8 +47,8 @@ type HowShown = { isSnapshot: boolean; append: boolean; lastChunk: boolean };
 type Role = 'text' | 'plan' | 'result' | 'call-start' | 'call-end' | 'progress' | 'file';
 
 /**
- * Folds the stream of a task into its view. `add` returns what changed, in order; `view` is the result. Streams of Hopline have names of
- * artifacts and metadata by which plans, notices and the repeated whole answer are recognized; of other servers all text is the answer.
+ * Folds the stream of a task into its view. `add` returns what changed, in order; `view` is the result. In streams of Hopline, plans,
+ * notices and the repeated whole answer are recognized by artifact names and metadata. In streams of other servers, all text is the answer.
  */
 export class ViewFold {
   readonly #texts: ViewTexts;
@@ -66,7 +66,7 @@ export class ViewFold {
   #turn = 1;
   #cursor: string | undefined;
   #progress: string | undefined;
-  /** The line is the message of a status, whose place the next status takes. */
+  /** The line is the message of a status, which the next status replaces. */
   #isProgressOfStatus = false;
   #question: ViewQuestion | undefined;
   /** Message of the newest question. */
@@ -78,7 +78,7 @@ export class ViewFold {
   #isContinued: boolean;
   #isResumed: boolean;
   readonly #answerNames: readonly string[] | undefined;
-  /** The server marks its answer or its plan by name, so that artifacts with other names are not part of the answer. */
+  /** The server marks its answer or its plan by name, so artifacts with other names are not part of the answer. */
   #namesAnswer = false;
   #hasBegun = false;
 
@@ -155,7 +155,7 @@ export class ViewFold {
     const message = task.status.message;
     const ids = new Set(artifacts.map(({ artifactId }) => artifactId));
     if (message !== undefined) ids.add(message.messageId);
-    // A transitory text leaves the task at its end, and a message with the text stays.
+    // A transitory text is removed at the end of the task, and a message with the text remains.
     const isKept = isTerminal(task.status.state) && message !== undefined && textOf(message.parts) === this.#texts.answer;
     if (this.#hasBegun && !isKept) this.#texts.keepOnly(ids);
     if (this.#hasBegun) this.#files.keepOnly(ids);
@@ -168,7 +168,7 @@ export class ViewFold {
       this.#files.endAll();
       this.#changes = this.#changes.filter(({ kind }) => kind === 'task');
       if (isInProgress(task.status.state)) this.#beginTurn();
-      // The task is still as the question left it: the next event begins the turn.
+      // The task is still in the state in which the question left it. The next event begins the turn.
       if (isInterrupted(task.status.state)) {
         this.#state = task.status.state;
         return;
@@ -269,7 +269,7 @@ export class ViewFold {
   #text(artifact: Artifact, role: Role, text: string, { isSnapshot, append, lastChunk }: HowShown): void {
     const known = this.#texts.labelOf(artifact.artifactId);
     if (text === '' && known === undefined) return;
-    // In a snapshot, a whole answer that precedes this text belongs to the texts before it.
+    // If a whole answer precedes this text in a snapshot, it belongs to the texts before it.
     if (known === undefined) this.#reconcileAll();
     const label = known ?? labelOf(artifact.artifactId, role === 'plan' ? 'plan' : 'answer', artifact);
     if (isSnapshot) this.#texts.snapshot(label, this.#turn, text);
@@ -282,7 +282,7 @@ export class ViewFold {
     const { artifactId } = artifact;
     const before = append ? (this.#results.get(artifactId)?.text ?? '') : '';
     const text = before + textOf(artifact.parts.filter(isPlain));
-    // The snapshot after a gap repeats a whole answer that was compared before.
+    // The snapshot after a gap repeats a whole answer that has already been compared.
     if (isSnapshot && this.#results.get(artifactId)?.text === '') return;
     this.#results.set(artifactId, { label: labelOf(artifactId, 'answer', artifact), text });
     if (lastChunk) this.#reconcile(artifactId);
@@ -338,7 +338,7 @@ export class ViewFold {
     this.#files.endAll();
   }
 
-  /** Some agents answer only in the message of their last status, and many repeat there what they have streamed. */
+  /** Some agents answer only in the message of their last status, and many repeat in it what they have streamed. */
   #lastMessage(message: Message, text: string): void {
     const { messageId } = message;
     if (text === '' || this.#texts.has(messageId) || this.#texts.answer.endsWith(text)) return;

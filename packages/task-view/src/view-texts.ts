@@ -14,15 +14,15 @@ type TextState = {
 };
 
 /**
- * The texts of a task: the answer and the plan, each a number of artifacts. A new attempt of an agent begins its text again. While it
- * repeats the text of the previous attempt, nothing changes; once it differs, the text is restarted. Each delta is compared only with the
- * characters at its position, so that the cost does not grow with the square of the text.
+ * The texts of a task: the answer and the plan, each of which consists of several artifacts. A new attempt of an agent begins its text
+ * again. While it repeats the text of the previous attempt, nothing changes; once it differs, the text is restarted. Each delta is compared
+ * only with the characters at its position, so that the cost is linear in the length of the text.
  */
 export class ViewTexts {
   readonly #texts = new Map<string, TextState>();
   readonly #changes: (change: ViewChange) => void;
   #list: readonly ViewText[] | undefined;
-  /** The answer is complete: a text that opens later begins another one. */
+  /** The answer is complete. A text that opens later begins another answer. */
   #isAnswered = false;
 
   constructor(changes: (change: ViewChange) => void) {
@@ -57,7 +57,7 @@ export class ViewTexts {
     return this.#texts.get(id)?.label;
   }
 
-  /** One artifact update. `isReplacement`: a new attempt, or a text that is sent whole. */
+  /** One artifact update. `isReplacement`: from a new attempt, or for a text that is sent whole. */
   update(label: TextLabel, turn: number, text: string, isReplacement: boolean): void {
     const state = this.#texts.get(label.id) ?? this.#open(label, turn);
     if (isReplacement && state.text !== '') {
@@ -101,8 +101,8 @@ export class ViewTexts {
   }
 
   /**
-   * The whole answer has arrived. Nothing changes if the texts are equal to it. A whole answer that has only the newest texts leaves the others
-   * to an earlier turn, and missing text becomes a text with the id of the whole answer.
+   * The whole answer has arrived. Nothing changes if the texts are equal to it. If the whole answer has only the newest texts, the others
+   * belong to an earlier turn. Missing text becomes a text with the id of the whole answer.
    */
   reconcile(label: TextLabel, turn: number, whole: string): void {
     const texts = this.#current('answer');

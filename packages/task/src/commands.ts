@@ -3,7 +3,7 @@ import type { AgentInput, ChunkProvenance, ClientInput, Producer, RelayInput, Ro
 /** A command to the decider: an input of the log, or a run of tokens that the coalescer made from several text inputs. */
 export type Command = ClientCommand | AgentCommand | TextRun | LostInputs | UnreadableInput | RelayInput;
 
-/** `server`: the role whose server appended it; absent for ingress, which serves every task that a client may address there. */
+/** `server`: the role whose server appended it; absent for ingress, which serves all roles that clients may address there. */
 export type ClientCommand = { kind: 'client'; taskId: string; input: ClientInput; server?: Role };
 
 export type AgentCommand = { kind: 'agent'; from: Producer; input: Exclude<AgentInput, TextInput> };
@@ -20,10 +20,10 @@ export type TextRun = {
   chunk: ChunkProvenance;
 };
 
-/** Inputs of a producer were removed by retention before they were folded, so later text would have a hole. */
+/** Retention removed inputs of a producer before they were folded, so later text would have a gap. */
 export type LostInputs = { kind: 'lost'; from: Producer };
 
-/** The relay failed on an input or on its decision, and the task cannot continue without it. */
+/** The relay failed on an input or on its decision, and the task cannot continue without that input. */
 type UnreadableInput = { kind: 'unreadable' };
 
 /** Why a command made no fact. The relay counts rejections by reason. */

@@ -34,11 +34,11 @@ import {
 } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
-/** Producer id of an agent that was addressed directly; an agent that a supervisor called has the call id. */
+/** Producer id of an agent that was addressed directly. If a supervisor called the agent, the producer id is the call id. */
 export const ROOT_AGENT = 'agent';
 export const SUPERVISOR = 'supervisor';
 
-/** Reason of a task that failed because one of its producers has written an input that cannot be read. */
+/** Reason of a task that failed because one of its producers wrote an input that cannot be read. */
 export const INPUT_MALFORMED = 'an agent or the supervisor wrote an input that cannot be read';
 
 /** Decides every input of the supervisor or an agent except text. */
@@ -109,14 +109,14 @@ export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
 
 /**
  * Whether the producer's id belongs to an agent other than the one that sends its inputs. The subject of a record vouches for the sending
- * agent; only the task knows which agent an id belongs to.
+ * agent, but only the task knows which agent an id belongs to.
  */
 export function isOfOtherAgent(aggregate: TaskAggregate, { id, agent }: Producer): boolean {
   if (!isKnownProducer(aggregate, id) || id === SUPERVISOR) return false;
   return id === ROOT_AGENT ? aggregate.role !== `agent.${agent}` : entryOf(aggregate.calls, id)?.agent !== agent;
 }
 
-/** The root producer, or a call of this turn. The aggregate keeps the ordinals of these only, which bounds it. */
+/** The root producer, or a call of this turn. The aggregate keeps ordinals only for these, which bounds its size. */
 export function isKnownProducer(aggregate: TaskAggregate, id: string): boolean {
   return id === rootProducer(aggregate) || Object.hasOwn(aggregate.calls, id);
 }
@@ -154,7 +154,7 @@ function refusal(lane: LaneState | undefined, from: { id: string; attempt: numbe
 /** The rules also run in a browser, which has no Buffer. */
 const UTF8 = new TextEncoder();
 
-/** Decides the fact of a lane. Fails the task instead if the turn's lanes would exceed a bound with it. */
+/** Decides the fact of a lane. If the turn's lanes would then exceed a bound, the task fails instead. */
 function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
   const { lanes } = evolve(aggregate, fact);
   if (entryOf(lanes, fact.lane)?.artifact === entryOf(aggregate.lanes, fact.lane)?.artifact) return { facts: [fact] };
@@ -177,7 +177,7 @@ function close(aggregate: TaskAggregate, from: Producer, name: string, at: numbe
 
 function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput, at: number): Decision {
   const lane = entryOf(aggregate.lanes, input.lane);
-  // An earlier attempt may have begun the artifact after the writer of this one looked for what it has to replace.
+  // An earlier attempt may have begun the artifact after the writer of this attempt looked for artifacts to replace.
   const replaces = lane !== undefined && lane.attempt < from.attempt;
   const refused = lane && refusal(replaces ? { ...lane, attempt: from.attempt } : lane, from);
   if (refused !== undefined) return reject(refused);
@@ -192,7 +192,7 @@ function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput
 function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at: number): Decision {
   const isRoot = from.id === rootProducer(aggregate);
   if (!isRoot && !passesThrough(aggregate, from, input)) return reject('not root');
-  // working -> working is legal, but becomes an event only if it has a message, or replaces a queue notice.
+  // working -> working is legal, but becomes an event only if it has a message or replaces a queue notice.
   if (input.state === aggregate.state && input.message === undefined && aggregate.queued !== true) return reject('no change');
   if (pathTo(aggregate.state, input.state).length === 0) return reject('illegal transition');
   const waiting = input.state === 'TASK_STATE_WORKING' ? waitingCall(aggregate, from.id) : undefined;
@@ -217,17 +217,17 @@ function passesThrough(aggregate: TaskAggregate, from: Producer, { state, messag
   return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || call.statusPasses === true;
 }
 
-/** Whether the agent of a call waits for credentials, and the task shows that one does. */
+/** Whether the agent of a call waits for credentials, and the task shows that an agent does. */
 function isWaiting({ state, calls }: TaskAggregate, id: string): boolean {
   return state === 'TASK_STATE_AUTH_REQUIRED' && entryOf(calls, id)?.authRequest !== undefined;
 }
 
-/** Another call whose agent waits for credentials: the one that was made first. */
+/** Another call whose agent waits for credentials. If there are several, the one that was made first. */
 function waitingCall(aggregate: TaskAggregate, except: string): string | undefined {
   return Object.keys(aggregate.calls).find(id => id !== except && isWaiting(aggregate, id));
 }
 
-/** Shows the request of a call that still waits. The task continues to wait, so its deadline stays. */
+/** Shows the request of a call that still waits. The task keeps waiting, so its deadline stays. */
 function askAgain(facts: Facts, call: string, at: number): void {
   const { authRequest, calls } = facts.aggregate;
   const waitingSince = authRequest?.at;
@@ -235,7 +235,7 @@ function askAgain(facts: Facts, call: string, at: number): void {
   facts.add(statusFact(facts.aggregate, 'TASK_STATE_AUTH_REQUIRED', at, details));
 }
 
-/** A queue notice, or the end of one, in the state that the task has. */
+/** A queue notice, or the end of one, in the current state of the task. */
 export function queued(aggregate: TaskAggregate, { message }: QueuedInput, at: number): Decision {
   if (!isInProgress(aggregate.state)) return reject('no change');
   if (message === undefined && aggregate.queued !== true) return reject('no change');
@@ -277,7 +277,7 @@ function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: 
   closeLanes(facts, at, lane => lane.producer === input.call);
   const { kind: _kind, ...outcome } = input;
   facts.add({ kind: 'call.ended', at, agent: call.agent, ...outcome });
-  // An agent that ends its own call has reported before that it works; one that is abandoned has not.
+  // An agent that ends its own call has already reported that it works; an agent that is abandoned has not.
   if (isWaiting(aggregate, input.call) && isTerminal(input.state)) {
     changeState(facts, 'TASK_STATE_WORKING', at);
     const waiting = waitingCall(aggregate, input.call);
@@ -294,13 +294,13 @@ function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }:
   return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
 }
 
-/** Not kept in the aggregate, which every record repeats, because only an attempt that follows a dead one reads it. */
+/** Not kept in the aggregate, which is repeated in every record, because only an attempt that follows a dead one reads it. */
 function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput, at: number): Decision {
   if (JSON.stringify(run).length > REMOTE_RUN_UNITS_MAX) return reject('too large');
   return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };
 }
 
-/** Not kept in the aggregate either. */
+/** This is not kept in the aggregate either. */
 function agentStep({ id: producer, attempt }: Producer, { kind: _kind, ...step }: AgentStepInput, at: number): Decision {
   if (step.step.length > STEP_NAME_UNITS_MAX) return reject('too large');
   if (UTF8.encode(JSON.stringify(step.outcome ?? null)).length > STEP_OUTCOME_BYTES_MAX) return reject('too large');

@@ -35,8 +35,9 @@ function createTask(taskId: string, input: MessageInput, at: number): Decision {
 /**
  * A later message begins a new turn. Lanes of the previous turn are closed first; its workers stop when they see the new turn.
  *
- * A condition is decided here and nowhere else, because every relay appends its decisions after the record they were decided on: two messages
- * on one generation cannot both be accepted. An accepted one always makes an event, so that the task leaves the generation of its condition.
+ * Conditions are decided only here. Every relay appends its decisions after the record on which they are based, so two messages with the
+ * same generation in their condition cannot both be accepted. An accepted message always makes an event, so that the task leaves that
+ * generation.
  */
 function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number): Decision {
   if (isTerminal(aggregate.state)) return reject('terminal');

@@ -167,7 +167,7 @@ test('the first chunk of a new attempt replaces the text of the dead one [C-5]',
   );
 });
 
-test('an artifact of a new attempt replaces what the dead one has begun, and not one that it has completed [C-5]', () => {
+test('a new attempt replaces the artifact that the dead attempt began, but not one that it completed [C-5]', () => {
   const part = (text: string, last = true, append = false) => ({
     kind: 'artifact' as const,
     lane: 'a',
@@ -334,7 +334,7 @@ test('the answer to input-required continues the task at working, with the quest
   );
 });
 
-test('task and context ids of an agent message are replaced by those of the task [S1-14]', () => {
+test('the task and context ids of an agent message are replaced by the ids of the task [S1-14]', () => {
   const message = { messageId: 'x', role: 'ROLE_AGENT', parts: [], taskId: 'remote', contextId: 'remote' } as const;
   const story = started().input(supervisor(), {
     kind: 'status',
@@ -367,7 +367,7 @@ function recordBytes(story: Scenario, before: number): number {
 }
 
 test('lanes with TURN_LANES_BYTES_MAX bytes of names and metadata leave room for the end of the task; one byte more fails the task', () => {
-  // Characters of three bytes, and every bound of the aggregate at its edge.
+  // Characters that take three bytes, and every bound of the aggregate reached exactly.
   const contextId = '語'.repeat(ID_CHARS_MAX);
   const owner = { tenant: 't'.repeat(128), subject: 's'.repeat(512) };
   const begin = (): Scenario => {
@@ -389,7 +389,7 @@ test('lanes with TURN_LANES_BYTES_MAX bytes of names and metadata leave room for
   for (const lanes of [1, TURN_LANES_MAX]) {
     const filled = begin();
     for (let lane = 1; lane < lanes; lane++) open(filled, `lane-${lane}`, '語'.repeat(200));
-    // A lane of phase `open` is 4 characters shorter than a declared one.
+    // In phase `open`, a lane is 4 characters shorter than when it is declared.
     const empty = begin();
     const spare = TURN_LANES_BYTES_MAX - lanesBytes(filled) - (lanesBytes(open(empty, 'last', '')) + 3);
     const edge = 'x'.repeat(spare);

@@ -47,7 +47,7 @@ export function decide(aggregate: TaskAggregate | undefined, command: Command, a
 /** Reason of a task that failed because retention removed inputs that no relay had read. */
 export const INPUTS_LOST = 'inputs were removed from the log before a relay could read them';
 
-/** Fails the task with the reason, because text with a hole must not look complete. */
+/** Makes the task fail with the reason, because text with a gap must not look complete. */
 function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
@@ -60,7 +60,7 @@ function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, 
 /** Reason of a task that failed because the queue has lost the work item of its turn. Retryable. */
 export const WORK_LOST = 'the work item of the turn is gone';
 
-/** A worker stores the end of its turn before its item of work is done: without an item the end must have been read by now. */
+/** A worker stores the end of its turn before its work item is done. So if there is no item, the end must have been read by now. */
 function decideWorkGone(aggregate: TaskAggregate | undefined, { turn, call, lost }: WorkGoneInput, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
@@ -91,9 +91,9 @@ function decideUnreadable(aggregate: TaskAggregate | undefined, at: number): Dec
 export const WORKER_GONE = 'no worker has continued the task';
 
 /**
- * Makes no fact for an open task: the relay stores its facts again. The facts of an ended task may expire. A task in progress for which
- * nothing was stored since the last copy has no worker, so it fails: otherwise copies would keep it forever. A task that waits for its
- * client is kept.
+ * Makes no fact for an open task: the relay stores its facts again. The facts of an ended task may expire. If nothing was stored for a task
+ * in progress since the last copy, it has no worker and fails; otherwise copies would keep it forever. A task that waits for its client is
+ * kept.
  */
 function decideCopyForward(
   aggregate: TaskAggregate | undefined,
@@ -111,7 +111,7 @@ export const INPUT_TIMEOUT = 'input timeout';
 /** Reason of a task that failed because no credentials arrived. Retryable. */
 export const AUTH_TIMEOUT = 'auth timeout';
 
-/** A timeout applies only to the request that it names, and not if that request was answered or made again in the meantime. */
+/** A timeout applies only to the request that it names, and only if that request was not answered or repeated in the meantime. */
 function decideTimeout(aggregate: TaskAggregate | undefined, { kind, request }: TimeoutInput, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');

@@ -1,19 +1,19 @@
 import type { Fact, InputRecord, MessageInput } from '@hopline/events';
 
-/** No task has this generation, so the decider rejects a message with it. */
+/** A generation that no task has, so the decider rejects a message with it. */
 const NO_GENERATION = 0;
 
 type Stored = { seq: number; record: InputRecord };
 
 /**
- * The inputs of a task with the outcome of their conditions instead of the conditions, for programs that decide again without the chunks of the
- * relay, and so with other generations. `facts`: all facts of the task.
+ * The inputs of a task in which each condition is replaced by its outcome. For programs that decide again without the relay's chunks, and
+ * therefore with other generations. `facts`: all facts of the task.
  */
 export function withDecidedConditions<T extends Stored>(inputs: readonly T[], facts: Iterable<Fact>): readonly T[] {
   if (!inputs.some(({ record }) => conditionalMessage(record) !== undefined)) return inputs;
   const accepted = new Set<string>();
   for (const fact of facts) if (fact.kind === 'message.received') accepted.add(fact.message.messageId);
-  // A client that was refused may send its message again on another condition, so the newest one was accepted.
+  // A client that was refused may send its message again with another condition, so the newest one was accepted.
   const newest = new Map<string, number>();
   for (const { seq, record } of inputs) {
     const input = conditionalMessage(record);

@@ -10,7 +10,7 @@ export type Decision = { facts: Fact[]; rejected?: undefined } | { facts: []; re
 
 export const reject = (rejected: RejectionReason): Decision => ({ facts: [], rejected });
 
-/** Collects the facts of one decision; each fact is made from the aggregate after the previous fact. */
+/** Collects the facts of one decision. Each fact is made from the aggregate after the previous fact. */
 export class Facts {
   readonly facts: Fact[] = [];
   aggregate: TaskAggregate;
@@ -77,7 +77,7 @@ export function artifactFact(
 
 /**
  * Closes lanes that clients have seen and that are still open, each with one empty chunk that has lastChunk: a streamed artifact closes
- * exactly once. A lane that was opened again but received no text is emptied, so that no text of the dead attempt remains.
+ * exactly once. A lane that was reopened but received no text is emptied, so that no text of the dead attempt remains.
  */
 export function closeLanes(facts: Facts, at: number, only: (lane: LaneState, name: string) => boolean = () => true): void {
   for (const [name, lane] of Object.entries(facts.aggregate.lanes)) {
@@ -98,8 +98,8 @@ type StatusDetails = Pick<StatusInput, 'message' | 'direct' | 'metadata' | 'resu
 export function changeState(facts: Facts, to: TaskState, at: number, details: StatusDetails = {}): void {
   const { state: from, authRequest } = facts.aggregate;
   const path = pathTo(from, to);
-  // The supervisor requests credentials again when the agent's turn ends, and an agent may do so every minute: neither extends
-  // the deadline.
+  // The supervisor requests credentials again when the agent's turn ends, and an agent may do so every minute. Neither extends the
+  // deadline.
   const waitingSince = from === 'TASK_STATE_AUTH_REQUIRED' && to === from ? authRequest?.at : undefined;
   const last = waitingSince === undefined ? details : { ...details, waitingSince };
   for (const [index, state] of path.entries()) {
@@ -136,7 +136,7 @@ export function withTaskIds(message: Message, { taskId, contextId }: Pick<TaskAg
   return { ...message, taskId, contextId };
 }
 
-/** Fails the task with a reason that the client sees. `retryable`: the same request may succeed later. */
+/** Makes the task fail with a reason that the client sees. `retryable`: the same request may succeed later. */
 export function failTask(aggregate: TaskAggregate, reason: string, at: number, retryable = false): Decision {
   const facts = new Facts(aggregate);
   closeLanes(facts, at);

@@ -42,8 +42,8 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
 }
 
 /**
- * Whether a record with these facts only adds text to open artifacts of the attempts that have opened them: it changes no state, call,
- * attempt or phase of a lane. Workers decide nothing from such a record. `before`: the task before the record.
+ * Whether a record with these facts only adds text to open artifacts, written by the attempts that opened them, so that it changes no
+ * state, call, attempt or phase of a lane. Workers do not depend on such a record. `before`: the task before the record.
  */
 export function onlyContinuesText(before: TaskAggregate | undefined, facts: readonly Fact[]): boolean {
   return before !== undefined && facts.length > 0 && facts.every(fact => continuesLane(before, fact));
@@ -112,14 +112,14 @@ function withAuthRequest(
   return { ...calls, [id]: { ...others, authRequest: JSON.stringify(asked).length > CALL_AUTH_UNITS_MAX ? {} : asked } };
 }
 
-/** Forgets the producers, lanes and calls of earlier turns, because their inputs are rejected by their turn number. */
+/** Drops the producers, lanes and calls of earlier turns, because their inputs are rejected by their turn number. */
 function nextTurn({ steps: _steps, ...aggregate }: TaskAggregate, { turn, message }: MessageReceived): TaskAggregate {
   return { ...aggregate, turn, messageIds: [...aggregate.messageIds, message.messageId], producers: {}, lanes: {}, calls: {} };
 }
 
 function opened(lane: LaneState | undefined, fact: LaneOpened): LaneState {
   const shown = lane !== undefined && lane.phase !== 'declared';
-  // If the same attempt opens the lane again (a snapshot replaces its text), the ordinals continue and only the text begins again.
+  // If the same attempt opens the lane again (a snapshot replaces its text), the ordinals continue and only the text starts over.
   const n = lane?.attempt === fact.attempt ? lane.n : 0;
   return { producer: fact.producer, attempt: fact.attempt, phase: shown ? 'replacing' : 'declared', artifact: fact.artifact, n };
 }

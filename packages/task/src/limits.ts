@@ -11,8 +11,8 @@ export const TURN_LANES_BYTES_MAX = 128 * 1024;
 /** Calls to agents in one turn; one more fails the task. */
 export const TURN_CALLS_MAX = 64;
 /**
- * UTF-16 units of JSON of a request for credentials that every record keeps while its call waits. A larger one is shown again without its
- * message.
+ * UTF-16 units of JSON of a request for credentials that every record keeps while its call waits. A larger request is shown again without
+ * its message.
  */
 export const CALL_AUTH_UNITS_MAX = 4 * 1024;
 /** Steps of the root producer in one turn; one more fails the task. */
@@ -25,5 +25,5 @@ export const REMOTE_RUN_UNITS_MAX = 4 * 1024;
 export const STEP_OUTCOME_BYTES_MAX = 128 * 1024;
 /** UTF-16 units of the name of such a step. */
 export const STEP_NAME_UNITS_MAX = 128;
-/** Maximum messages of a client in one task. Ingress refuses further ones, and the decider rejects them. */
+/** Maximum number of client messages in one task. Ingress refuses further ones, and the decider rejects them. */
 export const TURNS_MAX = 256;

@@ -172,7 +172,7 @@ test('a builder has the view of projectRecord after each fact, and changes neith
     const read: { built: TaskView; projected: TaskView }[] = [];
     for (const { facts, isRead } of isWhole ? [{ facts: [created], isRead: false }, ...records] : records) {
       const record = recordOf(aggregate, facts);
-      // The builder gets its own copy: if it changed a fact, it would otherwise change both views.
+      // The builder gets its own copy. If it changed a fact, it would otherwise change both views.
       const copy = structuredClone(record);
       const projected: TaskView[] = [];
       view = projectRecord(view, record, after => projected.push(after));

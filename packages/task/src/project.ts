@@ -84,7 +84,7 @@ type WritableCopies = {
 
 /**
  * Folds the records or facts of a task, to the same view as `projectRecord`. A new view for each fact would copy all artifacts every time,
- * which is quadratic for a long task. The builder instead changes its own copies in place until its view is read.
+ * so the cost of a long task would be quadratic. Instead, the builder changes its own copies in place until its view is read.
  */
 export class TaskViewBuilder {
   #view: TaskView | undefined;
@@ -156,7 +156,7 @@ function writableCopiesOf({ task, transitory = [] }: TaskView): WritableCopies {
   return { artifacts, indexes, grown: new WeakSet(), transitory: [...transitory], transitoryIds: new Set(transitory) };
 }
 
-/** Member of the metadata of a task whose first events retention has removed. */
+/** Member of the metadata of a task whose first events were removed by retention. */
 const PARTIAL = 'hopline.partial';
 
 function seedView(aggregate: TaskAggregate, facts: Fact[]): TaskView {

@@ -5,8 +5,8 @@ import { type Fact, type FactRecord, isVisible } from '@hopline/events';
 type ArtifactSpan = { start: number; end?: number };
 
 /**
- * Lists what clients saw of a task, for the members `timeline`, `startGeneration` and `endGeneration` of A2A's draft 1.1. Messages of the client make
- * no event here, so an entry of one has the generation of the event before it.
+ * Lists what clients saw of a task, for the members `timeline`, `startGeneration` and `endGeneration` of A2A's draft 1.1. Messages of the
+ * client are not events here, so an entry for one has the generation of the event before it.
  */
 export class TaskTimeline {
   readonly #entries: TimelineEntry[] = [];
@@ -19,13 +19,13 @@ export class TaskTimeline {
     for (const fact of record.facts) this.#addFact(fact);
   }
 
-  /** The task with its timeline, of which at most the newest `length` entries remain. 0: no member. */
+  /** The task with at most the newest `length` entries of its timeline. 0: without the member. */
   addTo(task: Task, length: number): Task {
     const shown = { ...task, ...(task.artifacts && { artifacts: task.artifacts.map(artifact => this.#withSpan(artifact)) }) };
     return length === 0 ? shown : { ...shown, timeline: this.#entries.slice(-length) };
   }
 
-  /** A record that changes no state shows the state before it as well. */
+  /** A record that changes no state also shows the state before it. */
   #beginLate({ facts, aggregate: { generation, state, at } }: FactRecord): void {
     this.#generation = generation - facts.filter(isVisible).length;
     if (facts.some(({ kind }) => kind === 'status.changed')) return;

@@ -32,7 +32,7 @@ const LEGAL = [
 const short = (state: TaskState) => state.replace('TASK_STATE_', '').toLowerCase();
 type Reported = Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
 
-test('the table equals that of the contract, with rejected and auth-required [S3-5 C-15]', () => {
+test('the table matches the contract, with rejected and auth-required [S3-5 C-15]', () => {
   const allowed = TASK_STATES.flatMap(from =>
     TASK_STATES.filter(to => allows(from, to)).map(to => `${short(from)}>${short(to)}`),
   );
@@ -71,7 +71,7 @@ const step = fc.oneof(
 );
 
 function statusOf(attempt: number, turn: number, to: string, hasMessage: boolean) {
-  // A subject may hold unknown states, from agents of other versions.
+  // A subject may be in a state that is unknown here, from agents of other versions.
   const input = { kind: 'status' as const, state: to as Reported, ...(hasMessage && { message }) };
   return (story: Scenario) => story.input(supervisor(attempt, turn), input);
 }

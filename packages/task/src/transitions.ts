@@ -26,7 +26,7 @@ export function allows(from: TaskState, to: TaskState): boolean {
 
 /**
  * The states to pass through, `to` last; empty if no legal path leads there. Only `working` leads to `completed` and to the interrupted
- * states. It is inserted for a source that skips it: agents in the field complete tasks that they never reported as working, and ask twice
+ * states. It is inserted for a source that skips it, because real agents complete tasks that they never reported as working, and ask twice
  * without working in between.
  */
 export function pathTo(from: TaskState, to: TaskState): TaskState[] {

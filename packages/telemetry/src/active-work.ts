@@ -62,7 +62,7 @@ export function workAttributes(work: ActiveWork | undefined): HopAttributes {
 
 /**
  * The link from a span of the running turn to the turn's own span. The span is below the receipt of the work item, which survives the
- * process; with the link a viewer can show it below its agent. ADR 246.
+ * process. With the link a viewer can show it below its agent. ADR 246.
  */
 export function workLinks(work: ActiveWork | undefined): readonly TraceCarrier[] {
   return work?.span === undefined ? [] : [work.span];

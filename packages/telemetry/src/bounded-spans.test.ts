@@ -29,7 +29,7 @@ test('spans above the bound are lost and counted, while a collector hangs', () =
   assert.equal(spans.lost, 2, 'a span that is not sampled is not lost');
 });
 
-test('spans of a failed export are counted as lost with its error; those of a successful one make room', () => {
+test('the spans of a failed export are counted as lost, with its error; a successful export makes room', () => {
   const { losses, pending, spans, processor, exporter } = rig(2);
   const error = new Error('refused');
   for (const result of [{ code: 0 }, { code: 1, error }]) {

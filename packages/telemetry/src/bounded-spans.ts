@@ -1,7 +1,7 @@
 import type { ReadableSpan, Span, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { A2A_METHOD, SPAN } from './names.ts';
 
-/** Ended spans that wait for the collector; further ones are lost. About 2 KB each. */
+/** Number of ended spans that wait for the collector, about 2 KB each. Further ones are lost. */
 export const SPAN_QUEUE_MAX = 2_048;
 /**
  * Delay of an export, unless OTEL_BSP_SCHEDULE_DELAY is set. A killed process loses the spans of this time. The SDK's
@@ -12,9 +12,9 @@ export const SPAN_QUEUE_MAX = 2_048;
 export const SPAN_DELAY_MS = 1_000;
 
 /**
- * Spans that are exported at once, together with those that wait, because the spans of other processes are below them: an ingress or a relay that
- * dies with the first text would leave them without a parent, and an agent would leave no trace of its attempt. A turn has at most two of them in a
- * process, never one per chunk.
+ * Spans that are exported at once, together with those that wait, because the spans of other processes are below them. Otherwise an ingress
+ * or a relay that dies with the first text would leave those without a parent, and an agent would leave no trace of its attempt. A turn has
+ * at most two of them in a process, never one per chunk.
  */
 const LEAVE_AT_ONCE: ReadonlySet<string> = new Set([
   A2A_METHOD.sendMessage,
@@ -29,13 +29,13 @@ export type LostSpans = { reason: 'queue_full' | 'export_failed'; count: number;
 
 type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 
-/** Counts the spans between the SDK's batch processor and its exporter, to know how many are lost. */
+/** Counts the spans between the SDK's batch processor and its exporter, to determine how many are lost. */
 export class BoundedSpans {
   readonly #queueMax: number;
   readonly #onLost: (lost: LostSpans) => void;
   #waiting = 0;
   #lost = 0;
-  /** Whether an export for spans that are exported at once is in progress, or was a moment ago. */
+  /** Whether an export for immediate spans is in progress, or was until a moment ago. */
   #leaving: 'no' | 'yes' | 'once more' = 'no';
 
   constructor(onLost: (lost: LostSpans) => void, queueMax = SPAN_QUEUE_MAX) {

@@ -2,12 +2,17 @@ import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'n
 
 /**
  * Milliseconds between two samples of the event-loop delay. Each sample is a timer of the runtime, which runs no JavaScript but wakes an
- * idle process: an interval of 10 ms took 3.2 ms of CPU per second, 50 ms takes 0.7.
+ * idle process: at an interval of 10 ms it took 3.2 ms of CPU per second, at 50 ms it takes 0.7 ms.
  */
 const DELAY_RESOLUTION_MS = 50;
-/** Figures are of a window of this length or more, so that one reader (`hopline top`, a second Prometheus) does not hide them from another one. */
+/**
+ * Figures cover a window of at least this length, so that one reader (`hopline top`, a second Prometheus) does not hide them from another.
+ */
 export const EVENT_LOOP_WINDOW_MS = 30_000;
-/** Samples below which the percentiles of a window that has just begun are not used: the longest of few is not their p99. */
+/**
+ * Number of samples below which the percentiles of a window that has just begun are not used, because the longest of a few samples is not
+ * their p99.
+ */
 const SAMPLES_MIN = 100;
 const NANOS_PER_S = 1e9;
 
@@ -25,7 +30,7 @@ type EventLoopOptions = {
   utilization?: typeof performance.eventLoopUtilization;
 };
 
-/** Delay and utilization of the event loop in the last EVENT_LOOP_WINDOW_MS to twice as long, or since a read that is longer ago. */
+/** Delay and utilization of the event loop over the last one to two EVENT_LOOP_WINDOW_MS, or since the last read if that is longer ago. */
 export class EventLoop {
   readonly #histogram: DelayHistogram;
   readonly #now: () => number;

@@ -7,7 +7,7 @@ import { contextFrom } from './propagation.ts';
 /** Delay of an export. */
 const LOG_DELAY_MS = 1_000;
 
-/** Severity numbers of the OpenTelemetry log data model, by the level of our lines. */
+/** Severity numbers of the OpenTelemetry log data model for the levels of our lines. */
 const SEVERITIES: Readonly<Record<string, number>> = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 };
 
 type LogExport = {

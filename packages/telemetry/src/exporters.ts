@@ -69,7 +69,7 @@ function endpointOf(env: Env, signal: Signal): string | undefined {
 
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap(name => [name, `parentbased_${name}`]);
 
-/** The SDK samples everything if it cannot read these settings, which are there to export less. */
+/** The SDK samples everything if it cannot read these settings, whose purpose is to export less. */
 function checkSampler({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio }: Env): void {
   if (!sampler?.trim()) return;
   if (!SAMPLERS.includes(sampler)) throw new Error(`OTEL_TRACES_SAMPLER must be one of ${SAMPLERS.join(', ')}`);
@@ -78,7 +78,10 @@ function checkSampler({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: r
     throw new Error(`OTEL_TRACES_SAMPLER_ARG must be a share from 0 to 1, such as 0.01, for OTEL_TRACES_SAMPLER=${sampler}`);
 }
 
-/** The exporters leave out what they cannot send, and the collector refuses each export without naming a setting. Values may be credentials. */
+/**
+ * Otherwise the exporters would leave out what they cannot send, and the collector would refuse each export without naming a setting.
+ * Values may be credentials, so they are not quoted.
+ */
 function checkHeaders(env: Env, signal: Signal): void {
   for (const variable of ['OTEL_EXPORTER_OTLP_HEADERS', `OTEL_EXPORTER_OTLP_${signal}_HEADERS`])
     for (const pair of (env[variable] ?? '').split(',').filter(one => one.trim() !== '')) {

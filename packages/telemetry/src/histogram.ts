@@ -36,7 +36,7 @@ export class Buckets {
     this.#sum += value;
     if (value < this.#min) this.#min = value;
     if (value > this.#max) this.#max = value;
-    // Otherwise the exemplars of a process that samples 1 % of its traces would be replaced by those that no backend has.
+    // Otherwise, in a process that samples 1 % of its traces, exemplars would be replaced by exemplars whose trace no backend has.
     if (traceparent === undefined || !isSampled(traceparent)) return;
     const exemplar = this.#exemplars[low];
     if (exemplar === undefined) this.#exemplars[low] = { traceparent, value, atMs: Date.now() };

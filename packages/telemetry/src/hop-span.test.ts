@@ -34,7 +34,7 @@ function only() {
   return spans[0]!;
 }
 
-test('a caller that counts by itself is asked for its counts at the end of each segment, including the last', () => {
+test('a caller that keeps its own counts is asked for them at the end of each segment, including the last', () => {
   record();
   const hop = startHop(SPAN.processInput, { kind: 'consumer', parent: cause(1) });
   let tokens = 2;

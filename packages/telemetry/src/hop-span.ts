@@ -16,12 +16,12 @@ import { withSpanId } from './span-ids.ts';
 
 /**
  * The first segment of a long hop ends after this time, and a linked one begins. Tail sampling decides 30 s after the first span of a
- * trace, so a slow hop must have ended a span by then. ADR 97.
+ * trace, so even a slow hop must have ended a span by then. ADR 97.
  */
 export const SEGMENT_MS_FIRST = 10_000;
 /** Longest time of every later segment, so that a long task is visible while it runs. */
 export const SEGMENT_MS_MAX = 60_000;
-/** Links at the start of a hop; further ones are dropped. Measured: 32 links cost 24 µs per span, none 4 µs. */
+/** Maximum number of links at the start of a hop; further ones are dropped. Measured: 32 links cost 24 µs per span, no links cost 4 µs. */
 export const HOP_LINKS_MAX = 8;
 /** Steps of one segment that become span events; further ones only change the attributes. */
 export const HOP_STEPS_MAX = 64;
@@ -52,8 +52,9 @@ export type HopOptions = {
 };
 
 /**
- * The span of a message from its queue to the process that takes it. It ends before the hop begins, so it is exported even if the process
- * crashes. It is the parent of the hop and of everything that the hop causes, so that a crash leaves no span without its parent.
+ * The span of a message on its way from the queue to the process that takes it. It ends before the hop begins, so it is exported even if
+ * the process crashes. It is the parent of the hop and of everything that the hop causes, so that a crash leaves no span without its
+ * parent.
  */
 export type Receive = {
   readonly name: SpanName;
@@ -76,12 +77,13 @@ export interface Hop {
   segmentCarrier(): TraceCarrier;
   /** Attributes of this and every later segment. */
   set(attributes: HopAttributes): void;
-  /** Adds `n` >= 0 to a counter that is set on the span when the segment ends and starts at 0 in the next one. */
+  /** Adds `n` >= 0 to a counter. The counter is set on the span when the segment ends, and starts again at 0 in the next segment. */
   count(key: CountKey, n?: number): void;
   /** Keeps the largest `value` (>= 0) of the segment. */
   max(key: CountKey, value: number): void;
   /**
-   * Calls `report` before the numbers of a segment are set, for a caller that counts tokens by itself: calling the hop for each token costs 0.2 µs.
+   * Calls `report` before the numbers of a segment are set, for callers that count tokens themselves, because calling the hop for each
+   * token costs 0.2 µs.
    */
   beforeSegmentEnd(report: () => void): void;
   /** Links the segment to a cause. Only the first and the last call count: a chunk of 600 tokens has two links. */
@@ -103,13 +105,12 @@ export interface Hop {
   taken(segments: { name: SpanName; kind: Kind }): void;
   end(): void;
   /**
-   * Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. Not for a client that
-   * disconnects.
+   * Ends the hop with status ERROR. `reason` is a word of a closed list; a sentence becomes `other`. Not used when a client disconnects.
    */
   fail(reason: string): void;
 }
 
-/** Starts a hop. Without an exporter this is one call of a no-op tracer, and the parent's context passes through. */
+/** Starts a hop. Without an exporter this is a single call of a no-op tracer, and the parent's context is passed on. */
 export function startHop(name: SpanName, options: HopOptions): Hop {
   const { kind, receive, attributes, links = [] } = options;
   const parent = options.parent === undefined ? context.active() : contextFrom(options.parent);
@@ -145,7 +146,7 @@ function startSpan(name: SpanName, { kind, parent, attributes, causes = [], link
     const found = linkTo(cause, parentSpan, links);
     if (found !== undefined) links.push(found);
   }
-  // The SDK ignores `undefined` values; HopAttributes allows them, which spares callers conditions.
+  // The SDK ignores `undefined` values. HopAttributes allows them, so that callers need no conditions.
   const options = { kind: KINDS[kind], attributes: attributes as Attributes, links, ...start };
   return trace.getTracer(SCOPE).startSpan(name, options, parent);
 }
@@ -177,7 +178,7 @@ class PassingHop implements Hop {
     return {};
   }
 
-  // The context is created here instead of being kept: it takes half a KiB, and a stream keeps its hop for as long as it is open.
+  // The context is created here instead of being kept, because it takes half a KiB, and a stream keeps its hop for as long as it is open.
   run<T>(fn: () => T): T {
     return context.with(trace.setSpan(this.#parent, this.#span), fn);
   }
@@ -202,7 +203,7 @@ class RecordingHop implements Hop {
   #parent: Context;
   /** The span that was exported when the hop began, if any. */
   #taken: SpanContext | undefined;
-  /** Attributes of the hop when its segment began, or set since. The span gets them when it ends, not with each chunk. */
+  /** Attributes that the hop had when its segment began, or that were set since. The span gets them when it ends, not with each chunk. */
   #attributes: HopAttributes;
   #changed: Attributes = {};
   #span: Span;
@@ -210,8 +211,8 @@ class RecordingHop implements Hop {
   /** Context of the current segment, or of the exported span. */
   #carrier: TraceCarrier | undefined;
   /**
-   * By CountKey; NO_COUNT while the segment has none. A plain array, because a typed one of this size would touch another cache line on each
-   * call.
+   * Indexed by CountKey; NO_COUNT while the segment has none. A plain array, because a typed array of this size would touch another cache
+   * line on each call.
    */
   readonly #counts: number[] = new Array(COUNT_NAMES.length).fill(NO_COUNT);
   #report: (() => void) | undefined;

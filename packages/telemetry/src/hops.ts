@@ -1,14 +1,14 @@
 /**
  * The hops of a task show where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the
  * time from the client's request to the socket, because each hop begins when the previous one ends. A hop that did not delay the end of the
- * turn, such as the hold of a chunk while its agent talked on, has no share of the turn's critical path.
+ * turn, for example the hold of a chunk while its agent went on writing, has no share of the turn's critical path.
  */
 type HopDefinition = {
   /** Value of the label `hop`. */
   readonly name: string;
   readonly from: string;
   readonly to: string;
-  /** The service that records it, or `trace` if it is computed only when a task is traced. */
+  /** The service that records it; `trace` if it is computed only when a task is traced. */
   readonly measured: string;
   /** The unit that it counts. */
   readonly per: string;

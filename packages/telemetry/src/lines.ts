@@ -1,4 +1,4 @@
-/** Log lines that the runbook and the guides name, because an operator searches for exactly these words. `log: KIND` lines are separate. */
+/** Log lines that the runbook and the guides name, because operators search for exactly these words. `log: KIND` lines are separate. */
 export const LINE = {
   requestFailed: 'request failed',
   requestRefused: 'request refused',

@@ -1,7 +1,7 @@
 /** Members of a log line, as the logger wrote them. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
-/** Members that are shown elsewhere in a line, or are too long for it: the settings at the start are only in the JSON line. */
+/** Members that are shown elsewhere in a line, or are too long for it. For example, the settings at startup are only in the JSON line. */
 const SHOWN_APART = new Set(['time', 'level', 'service', 'instance', 'msg', 'err', 'settings']);
 /** Levels whose errors are shown with their stack. */
 const WITH_STACK = new Set(['error', 'fatal']);
@@ -19,7 +19,7 @@ export function parseLogRecord(line: string): LogRecord | undefined {
 }
 
 /**
- * A line for a person: level, message, error and the other members as `name=value`, and below it the stack of an error. Values cannot begin
+ * A line for a person: level, message, error and the other members as `name=value`, followed by the stack of an error. Values cannot begin
  * a new line, because their control characters are shown as escapes.
  */
 export function showLogRecord(record: LogRecord): string {

@@ -56,7 +56,7 @@ test('lines below the level are not written', () => {
   assert.deepEqual([...lines, ...silent.lines], []);
 });
 
-test('a task logger adds task_id to every line, and to those of its children', () => {
+test('a task logger adds task_id to every line, also to the lines of its children', () => {
   const { log, parsed } = capture();
   taskLogger(log, 't-1').child({ agent: 'argocd' }).info('taken');
   assert.equal(parsed()[0].task_id, 't-1');

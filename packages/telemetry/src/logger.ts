@@ -32,7 +32,7 @@ export interface LogMethod {
   (fields: LogFields, message: string): void;
 }
 
-/** Logs transitions and faults; counts belong into metrics and times into traces. Must not be called per token. */
+/** Logs transitions and faults. Counts belong in metrics, and times in traces. It must not be called per token. */
 export interface Logger {
   readonly trace: LogMethod;
   readonly debug: LogMethod;
@@ -55,7 +55,7 @@ export type LoggerOptions = {
 };
 
 const STDOUT = 1;
-/** Lines within this time are one write, because a write costs more than a line. */
+/** Lines within this time are combined into one write, because a write costs more than a line. */
 export const LINES_DELAY_MS = 20;
 /** Characters after which lines are written at once. */
 const LINES_CHARS_MAX = 16 * 1024;
@@ -66,7 +66,7 @@ type Output = { write(line: string): void };
 
 /** Collects lines for one write. Writes at once for a warning or error, together with all earlier lines, and at the end of the process. */
 export class LineBuffer implements Output {
-  /** Level of the line that is written next. pino sets it for an output that asks for metadata. */
+  /** Level of the line that is written next. pino sets it for outputs that ask for metadata. */
   lastLevel = 0;
   readonly #output: Output;
   #lines = '';
@@ -91,7 +91,7 @@ export class LineBuffer implements Output {
   }
 }
 
-/** Loggers share it, so that their lines stay in order and the process has one listener for its exit. */
+/** Loggers share it, so that their lines stay in order and the process has only one exit listener. */
 let standardLines: LineBuffer | undefined;
 
 function standardOutput(): LineBuffer {
@@ -103,8 +103,8 @@ function standardOutput(): LineBuffer {
 }
 
 /**
- * Standard output may be a file on a full disk. The service goes on, and each later line is also an attempt to write those that wait. pino's own
- * `maxLength` would drop a line without an attempt.
+ * Standard output may be a file on a full disk. The service continues, and each later line is also an attempt to write the waiting ones.
+ * pino's own `maxLength` would drop a line without trying.
  */
 function tolerantOutput(): Output {
   const destination = pino.destination({ dest: STDOUT, sync: true });
@@ -129,9 +129,9 @@ const roots = new WeakMap<Logger, Root>();
 
 /**
  * Writes JSON lines with `service`, `instance` and, inside a hop's `run`, `trace_id` and `span_id`, or their pretty form, synchronously
- * from this thread, LINES_DELAY_MS after the first one. pino's default is asynchronous and reordered the last lines before an exit in one
- * run of five; its worker transports do not survive bundling. The disadvantage: the service blocks if its standard output is a pipe that is
- * not read.
+ * from this thread, LINES_DELAY_MS after the first one. pino's default is asynchronous, and reordered the last lines before an exit in one
+ * run of five; its worker transports do not survive bundling. The disadvantage of synchronous writes is that the service blocks if its
+ * standard output is a pipe that is not read.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const root: { line: ((line: string) => void) | undefined } = { line: undefined };
@@ -164,7 +164,7 @@ export function createLogger(options: LoggerOptions): Logger {
 }
 
 /**
- * Calls `line` with each line that the logger, which `createLogger` made, or one of its children writes from now on. Undefined stops the
+ * From now on, calls `line` with each line written by the logger (made by `createLogger`) or one of its children. Undefined stops the
  * calls.
  */
 export function onLogLine(log: Logger, line: ((line: string) => void) | undefined): void {
@@ -178,7 +178,7 @@ export function setLogLevel(log: Logger, level: LogLevel): void {
 }
 
 /**
- * Writes the lines that a logger of `createLogger`, or a child of it, has collected: call it before something else is written to the same
+ * Writes the lines that a logger of `createLogger` or a child of it has collected. Call it before something else is written to the same
  * file, or before work that may end the process.
  */
 export function flushLog(log: Logger): void {

@@ -1,11 +1,11 @@
 import { HOP_NAMES, PATH_HOP_NAMES } from './hops.ts';
 
 /**
- * All metrics of Hopline as data: docs/reference/metrics.md is generated from it, and every counter is exported with 0 from the start of
- * its process, because an alert on `increase()` misses a series whose first value is 1.
+ * All metrics of Hopline as data. docs/reference/metrics.md is generated from it. Every counter is exported as 0 from the start of its
+ * process, because an alert on `increase()` misses a series whose first value is 1.
  */
 
-/** The labels and their only meanings. The view drops every other key, so that no id becomes a label. */
+/** The labels, each with a single meaning. The view drops every other key, so that no id becomes a label. */
 export const LABELS = {
   service: 'name of the service, such as `relay`',
   agent: 'name of a configured agent, or `supervisor`',
@@ -796,7 +796,7 @@ export const PROCESS_METRICS = {
   },
 } as const;
 
-/** Suffix that the unit of an instrument adds to its Prometheus name; a unit in braces adds none. */
+/** Suffix that the unit of an instrument adds to its Prometheus name. A unit in braces adds none. */
 const UNIT_SUFFIXES: Readonly<Record<string, string>> = { s: 'seconds', By: 'bytes', '1': 'ratio' };
 
 /** The unit as a word of Prometheus names; undefined when the name has none. */

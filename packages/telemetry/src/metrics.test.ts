@@ -185,7 +185,7 @@ test('every counter of a service starts at 0, and an agent’s counters do so on
     for (const { name, type, services, ...more } of Object.values(METRICS)) {
       const isOpen = 'labels' in more && ['stream', 'shard', 'tenant'].some(label => label in more.labels);
       if (type !== 'counter' || isOpen || !(services as readonly string[]).includes(service)) continue;
-      // The tokens and chunks of a relay are labeled with agents, which the relay does not know before they write.
+      // The tokens and chunks of a relay are labeled with agents, whose names the relay does not know before they write.
       if (service === 'relay' && 'labels' in more && 'agent' in more.labels) continue;
       assert.match(text, new RegExp(`^${name.replaceAll('.', '_')}(_bytes)?_total\\{.*\\} 0$`, 'm'), `${service}: ${name}`);
     }

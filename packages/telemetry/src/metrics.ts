@@ -14,18 +14,18 @@ const MODEL_BUCKETS_S: readonly number[] = Array.from({ length: 14 }, (_, n) => 
 /** Upper bounds of the buckets of token counts, as the GenAI conventions advise: 4^n. */
 const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 ** n);
 
-/** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
+/** Maximum number of label sets of one metric. Further ones are summed under `otel_metric_overflow`. */
 export const SERIES_PER_METRIC_MAX = 700;
 const OVERFLOW: Point = { 'otel.metric.overflow': 'true' };
 /**
- * Label sets of one metric that are found without checking their words again. Agents and models come and go, so a process that runs for months may see
- * any number of them.
+ * Number of label sets of one metric that are found without checking their words again. It is bounded, because agents and models come and
+ * go, so a process that runs for months may see any number of them.
  */
 const LABEL_SETS_KEPT_MAX = 10 * SERIES_PER_METRIC_MAX;
 
 type Registry = typeof METRICS;
 type ValueOf<V> = V extends readonly (infer W)[] ? W : V extends 'number' ? number : string;
-/** Labels of a metric. A word of a closed list, or the name of a configured agent; any other value becomes `other`. */
+/** Labels of a metric. A value is a word of a closed list, or the name of a configured agent; any other value becomes `other`. */
 type LabelsOf<D> = D extends { labels: infer L } ? { readonly [K in keyof L]?: ValueOf<L[K]> | undefined } : Record<never, never>;
 
 export interface CounterOf<L> {
@@ -147,8 +147,8 @@ function createInstrument(toPoint: ToPoint, exported: Exported, definition: Defi
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
   const bounds = unit !== 's' ? TOKEN_BUCKETS : name.startsWith('gen_ai.') ? MODEL_BUCKETS_S : LATENCY_BUCKETS_S;
   if (!fastPaths && !('observed' in definition)) return { instrument: sdkInstrument(toPoint, meter, definition, bounds) };
-  // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. Sums and
-  // histograms are therefore counted here, and collected when metrics are read.
+  // An SDK instrument copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. So sums and histograms
+  // are counted here, and collected when metrics are read.
   if (type === 'histogram') {
     const points = new Points(toPoint, labelNames, point => new Buckets(point, bounds));
     histograms.push({ name, unit, description, series: points.values() });
@@ -159,8 +159,8 @@ function createInstrument(toPoint: ToPoint, exported: Exported, definition: Defi
   const kind = 'observed' in definition ? type : type === 'counter' ? 'counter' : 'up-down';
   const metric = { name, unit, description, kind, startTime: hrTimeNow() } as const;
   if ('observed' in definition) {
-    // An observable instrument of the SDK repeats the last value of every point that its callbacks ever reported: a shard that was
-    // released would keep its lag until the process ends.
+    // An observable instrument of the SDK repeats the last value of every point that its callbacks have ever reported, so a released shard
+    // would keep its lag until the process ends.
     const reads: (() => readonly (readonly [number, Point])[])[] = [];
     const read = () => reads.flatMap(one => one().map(([value, labels]) => [value, toPoint(labels)] as const));
     readMetrics.push({ ...metric, read });
@@ -190,8 +190,8 @@ function sdkInstrument(toPoint: ToPoint, meter: Meter, definition: Definition, b
 type Branch<T> = { readonly next: Map<string | number | undefined, Branch<T>>; leaf?: T };
 
 /**
- * The values of each point of one metric, created once per point; those beyond SERIES_PER_METRIC_MAX share one. A tree by label, because a
- * joined key was 1 % of the CPU of a relay.
+ * The values of each point of one metric, created once per point; points beyond SERIES_PER_METRIC_MAX share one. It is a tree with a level
+ * for each label, because a joined key took 1 % of a relay's CPU.
  */
 class Points<T> {
   readonly #toPoint: ToPoint;
@@ -212,7 +212,7 @@ class Points<T> {
     return this.#leafOf(labels) ?? this.#ofPoint(this.#toPoint(labels));
   }
 
-  /** Every value of now and later; it can be read again. */
+  /** Every value, now and later; it can be read again. */
   values(): Iterable<T> {
     const created = this.#created;
     return { [Symbol.iterator]: () => created.keys() };
@@ -270,7 +270,7 @@ class Points<T> {
   }
 }
 
-/** All combinations of a definition's closed labels; none if a label other than `agent` is open. */
+/** All combinations of a definition's closed labels; none if it has an open label other than `agent`. */
 function firstPoints(definition: Definition, agent: string | undefined): Point[] {
   const labels = 'labels' in definition ? definition.labels : {};
   let points: Point[] = [{}];
@@ -281,7 +281,7 @@ function firstPoints(definition: Definition, agent: string | undefined): Point[]
   return points;
 }
 
-/** `parties`: owners that are label values; the series of any other has ended, or never begins. */
+/** `parties`: owners that are label values. The series of any other owner has ended, or never begins. */
 function pointOf(service: string, labels: Point = {}, parties?: Parties): Point {
   const point: Point = { service };
   for (const [label, value] of Object.entries(labels)) {

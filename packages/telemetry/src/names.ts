@@ -51,7 +51,7 @@ export type HoplineMethod = 'list_agents' | 'audit_task' | 'explain_event' | 'ex
 
 /** `agent` is a configured agent's name: low cardinality. */
 export const invokeAgentSpan = (agent: string) => `invoke_agent ${agent}` as const;
-/** `tool` is the name of a tool of a configured server: low cardinality. */
+/** `tool` is the name of a tool of a configured server, so its cardinality is low. */
 export const executeToolSpan = (tool: string) => `execute_tool ${tool}` as const;
 /** `model` is a configured model's name: low cardinality. */
 export const chatSpan = (model: string) => `chat ${model}` as const;

@@ -17,7 +17,7 @@ async function start(t: test.TestContext) {
 
 const bucketsOf = (text: string, name: string) => text.split('\n').filter(line => line.startsWith(`${name}_bucket{`));
 
-test('a bucket has the trace and the value that were recorded last, and no other bucket has it', async t => {
+test('a bucket has the trace and the value that were recorded last, and no other bucket has that trace', async t => {
   const { reader, metrics } = await start(t);
   metrics.hopDuration.recordMs(1, { hop: 'hold', agent: 'files' });
   metrics.hopDuration.recordMs(40, { hop: 'hold', agent: 'files' }, traced('01', 'a'.repeat(32)));

@@ -2,7 +2,7 @@ import type { HistogramMetricData, ResourceMetrics } from '@opentelemetry/sdk-me
 import type { Exemplar } from './histogram.ts';
 import { spanContextFrom } from './propagation.ts';
 
-/** Form of the answer of `/metrics`. Prometheus asks for OpenMetrics, which has exemplars, and accepts both. */
+/** Format of the answer of `/metrics`. Prometheus asks for OpenMetrics, which has exemplars, but accepts both. */
 export type MetricsFormat = 'text' | 'openmetrics';
 
 export const METRICS_TYPES: Readonly<Record<MetricsFormat, string>> = {

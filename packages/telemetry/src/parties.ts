@@ -3,7 +3,7 @@ import type { HopAttributes } from './hop-span.ts';
 import { ATTR } from './names.ts';
 import { OTHER, TopNames } from './top-names.ts';
 
-/** Tenants, and callers, that are label values of one process at the same time. All others are `other`. */
+/** Maximum number of tenants, and of callers, that are label values of one process at the same time. All others are `other`. */
 export const PARTIES_NAMED_MAX = 20;
 /** Label value of a task or request without a tenant, or without authentication. */
 const NO_PARTY = 'none';
@@ -18,8 +18,8 @@ export type OwnerNames = { readonly tenant?: string; readonly subject?: string }
 export type PartyLabels = { readonly tenant: string; readonly caller: string };
 
 /**
- * A caller as twelve hexadecimal digits, because a subject may be the address of a person. Equal in all processes and restarts, and in
- * metrics, spans and log lines. Undefined without authentication.
+ * A caller as twelve hexadecimal digits, because a subject may be a person's address. The digits are the same in all processes and after
+ * restarts, and in metrics, spans and log lines. Undefined without authentication.
  */
 function callerHash({ tenant, subject }: OwnerNames): string | undefined {
   if (subject === undefined) return undefined;
@@ -36,7 +36,7 @@ export function ownerFields(owner: OwnerNames = {}): { tenant: string | undefine
   return { tenant: owner.tenant, caller: callerHash(owner) };
 }
 
-/** The labels of owners in this process. The code that measures a task keeps them, so that no token looks them up. */
+/** The labels of owners in this process. The code that measures a task keeps them, so that they are not looked up for each token. */
 export class Parties {
   readonly #tenants: TopNames;
   readonly #callers: TopNames;
@@ -57,7 +57,7 @@ export class Parties {
     };
   }
 
-  /** The value itself while it is a label value, so that a task does not begin the series of its owner again. */
+  /** Returns the value itself while it is still a label value, so that a task does not begin the series of its owner again. */
   label(label: 'tenant' | 'caller', value: string): string {
     const names = label === 'tenant' ? this.#tenants : this.#callers;
     return value === NO_PARTY || names.has(value) ? value : OTHER;

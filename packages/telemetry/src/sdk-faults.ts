@@ -58,7 +58,7 @@ export function reportSdkFaults(log: Logger, onRejected: (spans: number) => void
     if (String(message) !== PARTIAL_SUCCESS) return report(diagCode(message), 0);
     const rejected = rejectedOf(details[0]);
     for (const [signal, count] of Object.entries(rejected) as [Signal, number][]) {
-      // Without rejected items it is a warning of the collector.
+      // If no items were rejected, it is a warning of the collector.
       if (count === 0) continue;
       const lostSpans = signal === 'traces' ? count : 0;
       if (lostSpans > 0) onRejected(lostSpans);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createLogger } from './logger.ts';
 import { SHARD_LINE_MS, ShardLines } from './shard-lines.ts';
 
-test('the shards of a takeover are logged in one line, and so are those of a release', t => {
+test('the shards of a takeover are logged in one line, and so are the shards of a release', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const lines: Record<string, unknown>[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };

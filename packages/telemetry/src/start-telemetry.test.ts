@@ -303,7 +303,7 @@ test('an unresponsive collector does not delay the shutdown', async () => {
   assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
 });
 
-test('the last log lines reach their collector although that of the spans refuses connections', async () => {
+test('the last log lines reach their collector even if the collector of the spans refuses connections', async () => {
   let answered = 0;
   const slow = createServer((request, response) =>
     request.resume().once('end', () =>
@@ -359,7 +359,7 @@ test('an invalid endpoint is an error at start that does not quote it', () => {
   }
 });
 
-test('headers for a collector that cannot be sent are an error at start that names the setting and does not quote them', () => {
+test('invalid headers for a collector are an error at start, which names the setting but does not quote the headers', () => {
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' };
   for (const headers of ['', 'api-key=PLANTED', 'a=b, authorization=Basic%20PLANTED==', 'a='])
     assert.equal(tracesUrlOf({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers }), 'http://c:4318/v1/traces');

@@ -79,7 +79,7 @@ test('the printed text equals the answer of the view, even when an agent writes 
   );
 });
 
-test('text is printed as it arrives; that of a second agent waits until the first has ended', () => {
+test('text is printed as it arrives; the text of a second agent waits until the first has ended', () => {
   const { seen, write } = reader();
   write('a', 'one ', { append: false });
   assert.equal(seen.text, 'one ');

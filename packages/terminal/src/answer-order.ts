@@ -29,7 +29,10 @@ export class AnswerOrder {
     this.#sink = sink;
   }
 
-  /** Prints what the changes of one event add. `textsOf` returns the texts of the view after them, and is called when the answer starts over. */
+  /**
+   * Prints the text that the changes of one event add. `textsOf` returns the texts of the view after the changes, and is called when the
+   * answer starts over.
+   */
   add(changes: readonly ViewChange[], textsOf: () => readonly ViewText[]): void {
     let isVoid = false;
     for (const change of changes) {

@@ -35,8 +35,8 @@ export class ArtifactFolder {
   }
 
   /**
-   * Writes the content of an artifact. Parts with their own file name become separate files, of which neighbors with one name are the chunks of one
-   * file: no agent sends a large file in one event. Links are not fetched.
+   * Writes the content of an artifact. Parts with their own file name become separate files. Neighbors with the same name are chunks of one
+   * file, because no agent sends a large file in one event. Links are not fetched.
    */
   save(name: string, parts: readonly Part[]): { paths: string[] } | { problem: string } {
     const named = parts.filter(part => part.filename !== undefined && part.url === undefined);

@@ -122,7 +122,7 @@ test('the number of files is bounded, and the excess is reported and not saved',
   assert.ok(few.failed && !existsSync(join(folder, 'few/c')));
 });
 
-test('a file of which the view has kept nothing is reported and not saved', () => {
+test('a file is reported but not saved if the view has kept none of it', () => {
   const kept = new ArtifactFolder(join(folder, 'kept'));
   const file: ViewFile = {
     id: 'over',

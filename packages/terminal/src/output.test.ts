@@ -40,7 +40,7 @@ test('a terminal receives no control characters, notes on their own lines, and a
   ]);
 });
 
-test('warnings and artifacts are always written; colors only on a terminal, and not with NO_COLOR', () => {
+test('warnings and artifacts are always written, colors only on a terminal without NO_COLOR', () => {
   for (const [tty, environment, expected] of [
     [true, { TERM: 'xterm' }, 'err:\x1b[31mno\x1b[0m\n'],
     [true, { TERM: 'xterm', NO_COLOR: '1' }, 'err:no\n'],
@@ -53,7 +53,7 @@ test('warnings and artifacts are always written; colors only on a terminal, and 
   }
 });
 
-test('lines of a comparison have colors on a terminal only, and not with NO_COLOR', () => {
+test('the lines of a comparison have colors only on a terminal without NO_COLOR', () => {
   for (const [tty, environment, expected] of [
     [true, { TERM: 'xterm' }, ['out:\x1b[31ma[2J\x1b[0m\n', 'out:\x1b[32mb\x1b[0m\n']],
     [true, { TERM: 'xterm', NO_COLOR: '1' }, ['out:a[2J\n', 'out:b\n']],

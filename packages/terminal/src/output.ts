@@ -71,7 +71,7 @@ export class Output implements Display {
     this.#out.write(`${this.#out.isTTY ? withoutControls(text) : text}\n`);
   }
 
-  /** A line of a comparison: of the first or of the second side, in its color where standard output has colors. */
+  /** A line of a comparison, for its first or second side, in that side's color if standard output has colors. */
   compared(text: string, side: 'first' | 'second'): void {
     const clean = this.#out.isTTY ? withoutControls(text) : text;
     this.#out.write(this.#outColors ? `\x1b[${side === 'first' ? RED : GREEN}m${clean}\x1b[0m\n` : `${clean}\n`);

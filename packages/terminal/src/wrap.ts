@@ -16,7 +16,7 @@ export function wrap(text: string, columns: number, indent = 0): string[] {
   return lines.map(one => ' '.repeat(indent) + one);
 }
 
-/** Puts the fields of one entry into as few lines as possible. A field is broken only if it is longer than a line by itself. */
+/** Puts the fields of one entry into as few lines as possible. A field is broken only if it is longer than a whole line. */
 export function layOut(fields: readonly string[], columns: number): string[] {
   const lines: string[] = [];
   for (const field of fields.filter(one => one.trim() !== '')) {

@@ -36,7 +36,7 @@ function encoded(events: readonly StreamResponse[]) {
 async function messageOf(chunks: readonly UiChunk[]): Promise<{ message: UIMessage; errors: string[] }> {
   const { validate } = uiMessageChunkSchema();
   for (const chunk of chunks) {
-    // As the client receives it: over the wire.
+    // The chunks as the client receives them over the wire.
     const result = await validate!(JSON.parse(JSON.stringify(chunk)));
     assert.ok(result.success, JSON.stringify(chunk));
   }

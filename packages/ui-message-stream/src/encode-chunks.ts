@@ -23,10 +23,13 @@ import type { UiChunk } from './ui-chunk.ts';
 export const UI_STREAM_HEADER = 'x-vercel-ai-ui-message-stream';
 export const UI_STREAM_VERSION = 'v1';
 
-/** A decision about a call of the message. `toolCallId`: by which the page knows the call, and then it knows the decision, too. */
+/**
+ * A decision about a call of the message. `toolCallId`: the id by which the page knows the call; if present, the page also knows the
+ * decision.
+ */
 export type ShownApproval = ApprovalResponse & { toolCallId?: string };
 
-/** A call that the message has asked about, by the id of the page and that of the agent. */
+/** A call about which the message has asked, with the id of the page and that of the agent. */
 type AskedCall = { toolCallId: string; callId: string };
 type DecidedCall = AskedCall & { approved: boolean; hasOutput: boolean };
 
@@ -136,7 +139,7 @@ export class ChunkEncoder {
     return this.#decided.findLast(({ callId }) => isShownCall(id, callId));
   }
 
-  /** The person sees the arguments of the request, because those run: a notice may have none, or only their beginning. */
+  /** The person sees the arguments of the request, because the call runs with those; a notice may have none, or only their beginning. */
   #approvalRequest({ message }: ViewQuestion): UiChunk[] {
     const asked = approvalRequestOf(message);
     if (asked === undefined) return [];
@@ -160,7 +163,7 @@ export class ChunkEncoder {
     return { type: 'tool-output-available', toolCallId, output: 'waits for an approval', ...BY_SERVER };
   }
 
-  /** A turn that a decision began. Text that is taken back later is only that of this turn, because it is a step of its own. */
+  /** A turn that a decision began. Only text of that turn can be taken back later, because the turn is a step of its own. */
   #nextTurn(): UiChunk[] {
     const next = this.#expected.shift();
     if (next === undefined) return [];

@@ -85,12 +85,15 @@ function join(held: ViewChange[], change: ViewChange): void {
 /** Tasks of a chat among which the one to resume is looked for, newest status first. */
 export const CHAT_TASKS_MAX = 20;
 /**
- * A turn that ended no longer ago than this is streamed once more. A page whose connection broke does not know that the turn has ended, and for a
- * page that has the message, a message of the same id changes nothing.
+ * A turn that ended no longer ago than this is streamed once more. A page whose connection broke does not know that the turn has ended. A
+ * page that already has the message is not changed by a message with the same id.
  */
 export const ENDED_TURN_MS_MAX = 600_000;
 
-/** The turn that a page resumes, of the newest tasks of its chat: the running one, or one that has just ended. Undefined: there is none. */
+/**
+ * The turn that a page resumes, among the newest tasks of its chat: the running one, or one that has just ended. Undefined if there is
+ * none.
+ */
 export function turnToResume(tasks: readonly Task[], nowMs: number): { task: Task; turn: ShownTurn } | undefined {
   const [newest] = tasks;
   const running = tasks.find(({ status }) => isInProgress(status.state));

@@ -20,9 +20,9 @@ export class ChatMessageError extends Error {
 }
 
 /**
- * The last message of a chat, to be sent to an agent. Agents receive the earlier messages from the log, so those of the request are read only
- * for the question that the message answers. `messageId`: of a message that the user has edited. `newId`: for such a message, which keeps its id in the
- * page, and for one that is sent again to regenerate its answer.
+ * The last message of a chat, to be sent to an agent. Agents receive the earlier messages from the log, so those of the request are read
+ * only for the question that the message answers. `messageId`: the id of a message that the user has edited. `newId`: the id for such a
+ * message, which keeps its old id in the page, and for a message that is sent again to regenerate its answer.
  */
 export function uiChatRequestOf(
   { chatId, messages, trigger, messageId }: { chatId: unknown; messages: unknown; trigger: unknown; messageId?: unknown },
@@ -52,8 +52,8 @@ export function uiChatRequestOf(
 }
 
 /**
- * The decisions about calls of an assistant message: of the one that `messageId` names, else of the last. The A2A message has the same id in every tab, so that only one
- * decision counts. The answer continues the assistant message.
+ * The decisions about calls of an assistant message: the one that `messageId` names or, without it, the last one. The A2A message has the
+ * same id in every tab, so that only one decision counts. The answer continues the assistant message.
  */
 function approvalRequest(messages: readonly unknown[], messageId: unknown): Omit<UiChatRequest, 'contextId'> | undefined {
   const named = messages.find(message => isObject(message) && message.id === messageId && message.role === 'assistant');

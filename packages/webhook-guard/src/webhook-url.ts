@@ -3,16 +3,16 @@ import { permits, type WebhookRules } from './webhook-rules.ts';
 
 /** Longest webhook URL. */
 export const WEBHOOK_URL_CHARS_MAX = 2048;
-/** Lower ports are rejected except 80 and 443: a webhook must not reach a mail or SSH server, not even a public one. */
+/** Lower ports except 80 and 443 are rejected, because a webhook must not reach a mail or SSH server, not even a public one. */
 const UNPRIVILEGED_PORT_MIN = 1024;
 const HTTP_PORTS = new Set(['', '80', '443']);
 
 const NOT_PUBLIC = 'has a host that is not on the public internet; HOPLINE_WEBHOOK_ALLOW of the server permits others';
 
 /**
- * The problem of a webhook URL, as the predicate of a sentence that never quotes the URL; undefined if it may be called. Pure:
- * names are not resolved, so their addresses are checked when the notifier connects. Without `rules` it reports only problems that no
- * rules can allow.
+ * The problem with a webhook URL, as the predicate of a sentence that never quotes the URL; undefined if the URL may be called. Pure: names
+ * are not resolved, so their addresses are checked when the notifier connects. Without `rules` it reports only problems that no rules can
+ * allow.
  */
 export function webhookUrlProblem(text: string, rules?: WebhookRules): string | undefined {
   if (text.length > WEBHOOK_URL_CHARS_MAX) return `is longer than ${WEBHOOK_URL_CHARS_MAX} characters`;

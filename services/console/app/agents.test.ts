@@ -5,7 +5,7 @@ import { agentsOf } from './agents.ts';
 
 const listed = { description: '', state: 'live', default: false, skills: [{ id: 'chat', name: 'Chat' }] };
 
-test('a skill has the description of its own agent, even if two agents have a skill of one id', () => {
+test('a skill has its own agent’s description, even if two agents have a skill with the same id', () => {
   const described = [
     { id: 'chat', description: 'of a', tags: ['x'], examples: ['hello'] },
     { id: 'b.chat', description: 'of b' },
@@ -26,7 +26,7 @@ test('a skill has the description of its own agent, even if two agents have a sk
   );
 });
 
-test('an agent has the card of its entry, if this page knows its form, and the reason why it does not work', () => {
+test('an agent has the card of its entry, if the page knows the card’s form, and the reason why the agent does not work', () => {
   const card = cardReport({ name: 'Remote' });
   const [known, later, failing] = agentsOf(
     [

@@ -12,7 +12,7 @@ function recordingOf(times: readonly number[]): Recording {
   return recording;
 }
 
-test('events are at the same place by their time and by the time of playing, and idle time is compressed', () => {
+test('events have the same place by their own time and by playing time, and idle time is compressed', () => {
   const recording = recordingOf([40, 100, 200, 60_200, 60_400]);
   const axis = new Axis(recording, 60_450);
   for (let index = 0; index < recording.length; index += 1)
@@ -36,7 +36,7 @@ test('a place on the axis leads back to its time, at every zoom', () => {
     }
 });
 
-test('an axis exists before the first event, and its key changes with what it shows', () => {
+test('an axis exists before the first event, and its key changes with its content', () => {
   const empty = new Axis(new Recording(), 1);
   assert.deepEqual([empty.ofMs(0), empty.ofPlayMs(0)].every(Number.isFinite), true);
   const recording = recordingOf([0, 1_000, 2_000]);

@@ -4,8 +4,9 @@ import { IDLE_MS_MAX, type Recording } from './recording.ts';
 export const ZOOMS = [1, 2, 4, 8, 16, 32, 64] as const;
 
 /**
- * The one axis of the playback bar and of the time line: that of playing, on which a time without events takes at most IDLE_MS_MAX, with the time before the
- * first event and after the last one. A fraction is a place in the shown part: 0 is its left end, 1 its right end.
+ * The common axis of the playback bar and of the time line. It shows playing time, in which a time without events takes at most
+ * IDLE_MS_MAX, and includes the time before the first event and after the last one. A fraction is a place in the shown part: 0 is its left
+ * end, 1 its right end.
  */
 export class Axis {
   readonly #recording: Recording;

@@ -47,7 +47,7 @@ test('the details of a producer are sentences, and begin with its failure', () =
   assert.equal(producerDetails(failed, [failed], 'k').sentences[0], 'It failed: the server answered 503.');
 });
 
-test('an attempt that another one replaced has failed, one that was returned in order has not', () => {
+test('an attempt that was replaced counts as failed; an attempt that was returned does not', () => {
   const first = activity();
   delete first.state;
   const next = (cause: 'redelivery' | 'requeue') => activity({ attempt: 2, cause });
@@ -73,7 +73,7 @@ test('the details of a hop have its meaning, its time and its share of the criti
   });
 });
 
-test('the text and the work of a failed agent have its reason, other hops and other agents have none', () => {
+test('the text and the work of a failed agent show its reason; other hops and other agents show none', () => {
   const failed = activity({ state: 'failed', reason: 'no credit' });
   const report = { costs: [], producers: [failed, activity({ agent: 'other' })] } as unknown as TaskReport;
   const row = { turn: 1, fromMs: 200, toMs: 2_000, note: '' };

@@ -61,7 +61,7 @@ test('a long text shows only its difference and the text around it', () => {
   assert.deepEqual(longer, { before: 'a', differing: ' b', after: '' });
 });
 
-test('the hops of two tasks are on one axis, whose end is that of the longer task', () => {
+test('the hops of two tasks share one axis, which ends with the longer task', () => {
   const report = (hops: object[]) =>
     ({ hops, turns: [], producers: [], relays: [], gaps: [], events: [] }) as unknown as TaskReport;
   const hop = (name: string, fromMs: number, toMs: number, turn = 1) => ({ hop: name, turn, fromMs, toMs, ms: toMs - fromMs });

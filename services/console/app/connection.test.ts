@@ -14,7 +14,7 @@ test('a page that was opened while ingress starts reads its agents when ingress 
     async () => json({ agents: [] }),
   ];
   const connection = new Connection(async path => {
-    // The connection checks by itself whether the server answers again.
+    // The connection itself checks whether the server answers again.
     if (path.endsWith('agent-card.json')) return json({}, 502);
     return answers.shift()!();
   });
@@ -27,7 +27,7 @@ test('a page that was opened while ingress starts reads its agents when ingress 
   assert.deepEqual(await read, { agents: [] });
 });
 
-test('a refusal is not repeated, and a page that has gone asks no further', async t => {
+test('a refused request is not repeated, and a closed page makes no further requests', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const refusing = new Connection(async () => json({ error: { message: 'no' } }, 403));
   const stop = new AbortController();

@@ -165,7 +165,7 @@ export class Connection {
     return text + decoder.decode();
   }
 
-  /** As `json`, and tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */
+  /** Like `json`, but tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */
   async jsonAnswered<T>(path: string, signal: AbortSignal): Promise<T> {
     for (;;) {
       try {

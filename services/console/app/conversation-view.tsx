@@ -144,7 +144,7 @@ function withoutBrackets(segments: readonly string[]): readonly string[] {
   return inner;
 }
 
-/** Each segment's own first letters determine its direction, so that it cannot reorder another one. */
+/** Each segment's own first letters determine its direction, so that it cannot reorder another segment. */
 export function Text({ segments }: { segments: readonly string[] }) {
   return (
     <span class="text">

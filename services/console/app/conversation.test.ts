@@ -30,7 +30,7 @@ function longTask(chunks: number): StreamResponse[] {
   return [...events, state('COMPLETED')];
 }
 
-test('at every position, forwards and backwards, the text is that of the reference fold', () => {
+test('at every position, forwards and backwards, the text matches the reference fold', () => {
   const events = longTask(2_600);
   const conversation = new Conversation();
   for (const event of events) conversation.add(event);

@@ -37,7 +37,7 @@ export type ConversationState = { state: string; blocks: readonly Block[] };
 
 /** A segment is closed at the next line end after this many characters. */
 const SEGMENT_CHARS = 2_000;
-/** Without a line end, a segment is closed at a space: the browser lays out a whole segment again when text is added to it. */
+/** A segment without a line end is closed at a space, because the browser lays out a whole segment again when text is added to it. */
 export const SEGMENT_CHARS_MAX = 4_000;
 /** A state of the conversation is kept after every this many events, so that a seek folds at most as many. */
 const SNAPSHOT_EVENTS = 500;
@@ -131,7 +131,7 @@ class BlockFold {
       this.#artifact(item.artifactUpdate.artifact, item.artifactUpdate.append === true, item.artifactUpdate.lastChunk === true);
   }
 
-  /** The current task as a whole: the first event, and the one after a gap. It contains everything so far. */
+  /** The current task as a whole, which is the first event and the event after a gap. It contains everything so far. */
   #snapshot({ status, artifacts = [], history = [] }: Task, index: number): void {
     if (index > 0) {
       this.#blocks.splice(0, this.#blocks.length, ...this.#blocks.filter(({ kind }) => kind === 'gap'));

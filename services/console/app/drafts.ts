@@ -7,7 +7,7 @@ import { route } from './routes.ts';
  */
 const drafts = new Map<string, string>();
 
-/** At the end of a session: the next user of the page must not see them. */
+/** Called at the end of a session, because the next user of the page must not see the drafts. */
 export function forgetDrafts(): void {
   drafts.clear();
 }

@@ -4,12 +4,12 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { visibleText } from './plain-text.ts';
 
-/** While a task plays, many events pass; only one that stays is explained. */
+/** While a task plays, many events pass. Only an event at which playing stops is explained. */
 const REST_MS = 300;
 
 const timeOfDay = (ms: number) => new Date(ms).toLocaleTimeString('en-GB');
 
-/** Where one event comes from and where its time went, in the sentences of `hopline why`. `path`: that of the task in the API. */
+/** Where one event comes from and where its time went, in the sentences of `hopline why`. `path`: the task's path in the API. */
 export function Explanation({ path, connection, cursor }: { path: string; connection: Connection; cursor: string }) {
   const [lines, setLines] = useState<readonly string[]>();
   const [fault, setFault] = useState('');

@@ -22,8 +22,8 @@ const WAIT_MS_MAX = 5_000;
 const DRAIN_WAIT_MS = 500;
 
 /**
- * The events of a task from its beginning until it ends, over as many connections as needed: each continues after the cursor of the last
- * event, so that no event is missing or repeated. Throws the error of `open` when a retry cannot help.
+ * The events of a task from its beginning until it ends, over as many connections as needed. Each connection continues after the cursor of
+ * the last event, so that no event is missing or repeated. Throws the error of `open` when a retry cannot help.
  */
 export async function* followTask({
   taskId,
@@ -63,7 +63,7 @@ export async function* followTask({
   }
 }
 
-/** Whether a refusal is permanent: it does not come from a rate limit or a restarting server. */
+/** Whether a refusal is permanent, that is, not from a rate limit or a restarting server. */
 export function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;
   return status !== undefined && status < 500 && ![408, 425, 429].includes(status);

@@ -18,9 +18,9 @@ type Props = {
 
 const ROW_PX = 28;
 const LINE_CHARS_MAX = 220;
-/** Minimum time between two renderings of frames in another dialect: each copies all of them. */
+/** Minimum time between two renderings of frames in another dialect, because each rendering copies all of them. */
 const SHOWN_MS = 200;
-/** `text`: what a row shows of it. `data`: the frame as JSON, made when it is selected. */
+/** `text`: the frame as a row shows it. `data`: the frame as JSON, made when it is selected. */
 type Frame = { cursor: string; kind: string; text: () => string; data: () => string };
 
 /** The frames of the stream. Frames of another dialect are requested once, as a client of that dialect receives them. */

@@ -19,6 +19,6 @@ test('a row of a frame shows its state, its artifact and its text, in every dial
   assert.equal(frameText({ task: { id: '01a2', status: { state: 'TASK_STATE_SUBMITTED' } } } as object), 'submitted');
 });
 
-test('a frame of an unknown kind is shown as it is', () => {
+test('a frame of an unknown kind is shown unchanged', () => {
   assert.equal(frameText({ error: { code: -32001 } } as object), '{"error":{"code":-32001}}');
 });

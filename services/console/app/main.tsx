@@ -23,7 +23,7 @@ import { TaskListPage } from './task-list-page.tsx';
 import { TaskPage } from './task-page.tsx';
 
 const connection = new Connection();
-/** The page of a file may be a file itself, without an icon beside it. */
+/** The page of a file may itself be a file, without an icon next to it. */
 const ICON = document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href ?? '';
 
 function App() {
@@ -171,7 +171,7 @@ function Header({ route, file, isFile, info, onSignOut }: HeaderProps) {
 type PageProps = { route: Route; visit: number; connection: Connection; info: ConsoleInfo };
 
 function Page({ route, visit, connection, info }: PageProps) {
-  // The filters of the list are in the query: a visit of the same path with another one is another page.
+  // The filters of the list are in the query, so the same path with another query is another page.
   const list = <TaskListPage key={visit} connection={connection} info={info} />;
   switch (route.page) {
     case 'task':

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ageText, excerpt, positionText, visibleText } from './plain-text.ts';
 
-test('characters that hide or reorder text are shown as codes; other scripts, tabs and line ends stay', () => {
+test('characters that hide or reorder text are shown as codes; other scripts, tabs and line ends are kept', () => {
   assert.equal(visibleText('invoice\u202Egnp.exe'), 'invoice⟪U+202E⟫gnp.exe');
   assert.equal(visibleText('a\u0000b\u001b[31mc\u2066d'), 'a⟪U+0000⟫b⟪U+001B⟫[31mc⟪U+2066⟫d');
   const plain = 'שלום, 你好 👩‍👩‍👧 <b>\t&amp;\n';

@@ -1,4 +1,7 @@
-/** Control characters and characters that reorder text: a line must show what it contains. Tabs and line ends stay. */
+/**
+ * Control characters, and characters that reorder text, are shown as codes, because a line must show what it contains. Tabs and line ends
+ * are kept.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched for.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
@@ -12,7 +15,7 @@ export function visibleText(text: string): string {
 
 /** One line of at most `charactersMax`. */
 export function excerpt(text: string, charactersMax: number): string {
-  // Cuts the text before it is processed, so that a text of megabytes costs nothing.
+  // Cuts the text before processing it, so that a text of megabytes costs nothing.
   const line = visibleText(text.slice(0, charactersMax * 4))
     .replaceAll(/\s+/g, ' ')
     .trim();

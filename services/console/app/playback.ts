@@ -68,7 +68,7 @@ export function actionOf(
   }
 }
 
-/** Whether a key scrolls the focused element, such as a wide table: then it does not move the playhead. */
+/** Whether a key scrolls the focused element, such as a wide table, and therefore does not move the playhead. */
 export function scrolls(
   { key }: Pick<KeyboardEvent, 'key'>,
   focused: Pick<Element, 'scrollWidth' | 'clientWidth' | 'scrollHeight' | 'clientHeight'>,

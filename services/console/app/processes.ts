@@ -35,7 +35,7 @@ export class Processes {
     const { signal } = this.#stop;
     const { processes } = await this.#connection
       .json<{ processes: KillableProcess[] }>('/processes.json', { headers: this.#headers, signal })
-      // The next reading may succeed; until then the list is the one that is shown.
+      // The next reading may succeed. Until then the current list stays.
       .catch(() => ({ processes: this.list }));
     this.list = processes;
     this.#changed();

@@ -13,7 +13,10 @@ const dataOf = (points: readonly RatePoint[]): uPlot.AlignedData => [
   points.map(({ events }) => events),
 ];
 
-/** A chart of rates over time that follows the width and the colors of its container. Without points it would show the year 1970. */
+/**
+ * A chart of rates over time that follows the width and the colors of its container. It is not drawn without points, because it would then
+ * show the year 1970.
+ */
 export function openChart(
   place: HTMLElement,
   first: readonly RatePoint[],

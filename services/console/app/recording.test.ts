@@ -55,7 +55,7 @@ test('an event is found by its generation, even after expired events', () => {
   );
 });
 
-test('without times of the log a task plays at an even pace', () => {
+test('without times from the log a task plays at an even pace', () => {
   const recording = new Recording();
   for (let index = 0; index < 3; index += 1) recording.add(`${index}.1`, text, 5);
   recording.setTimes(undefined);

@@ -98,7 +98,7 @@ export class Recording {
     return upperBound(this.#atMs, atMs) - 1;
   }
 
-  /** `text`: a cursor, or a log sequence, which selects the last event up to it. Undefined for anything else. */
+  /** `text`: a cursor, or a log sequence, which selects the last event up to that sequence. Undefined for any other text. */
   indexOf(text: string): number | undefined {
     const [, generation, seq] = /^(?:(\d{1,15})\.)?(\d{1,15})$/.exec(text) ?? [];
     if (seq === undefined) return undefined;

@@ -29,7 +29,7 @@ test('an unknown path is the list', () => {
     assert.deepEqual(routeOf(path), { page: 'tasks' }, path);
 });
 
-test('each page has its own title, in which an id cannot hide characters', () => {
+test('each page has its own title, and an id in it cannot hide characters', () => {
   assert.equal(titleOf(routeOf('/')), 'Tasks · Hopline');
   assert.equal(titleOf(routeOf(taskPath('a\u202eb'))), 'Task a⟪U+202E⟫b · Hopline');
   assert.equal(titleOf(routeOf(agentPath('a\u202eb'))), 'Agent a⟪U+202E⟫b · Hopline');

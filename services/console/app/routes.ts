@@ -46,8 +46,8 @@ export const comparePath = (a: string, b: string) =>
 const CHANGED = 'hopline:navigate';
 
 /**
- * Whether the route is in the fragment, as while a file is shown: no server has the paths of its tasks, and the static page of a file may only change
- * its fragment.
+ * Whether the route is in the fragment, as it is while a file is shown: no server has the paths of the file's tasks, and the static page of
+ * a file may change only its fragment.
  */
 export const isInFragment = () => location.hash.startsWith('#/');
 
@@ -89,7 +89,7 @@ export function setQuery(members: Readonly<Record<string, string>>): void {
   if (url.href !== before) history.replaceState(null, '', linkTo(url.pathname + url.search));
 }
 
-/** The route, and the number of visits so far: a link or the history may lead to the same path with another query. */
+/** The route and the number of visits so far, because a link or the history may lead to the same path with another query. */
 export function useRoute(): [Route, number] {
   const [{ path, visit }, set] = useState({ path: route().pathname, visit: 0 });
   useEffect(() => {

@@ -32,7 +32,7 @@ test(`at most ${SAVED_VIEWS_MAX} views are kept, the newest ones`, () => {
   assert.deepEqual([names.length, names[0], names.at(-1)], [SAVED_VIEWS_MAX, 'view 1', `view ${SAVED_VIEWS_MAX}`]);
 });
 
-test('content of another version, and a storage that is forbidden, are like an empty one', () => {
+test('content of another version, or a forbidden storage, counts as an empty storage', () => {
   for (const text of ['{', '{}', '[1, null, {"name":"a"}, {"name":"b","filters":{"state":"failed"}}]'])
     assert.deepEqual(savedViews(storageWith(text)), []);
   const forbidden = () => {

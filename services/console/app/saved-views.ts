@@ -3,7 +3,7 @@ type ListFilters = { state: string; agent: string; time: string; longer: string;
 /** Filters under a name. */
 type View = { name: string; filters: ListFilters };
 
-/** Views that this browser keeps, besides those that every page has. */
+/** Number of views that this browser keeps, in addition to those that every page has. */
 const STORAGE_KEY = 'hopline.views';
 export const SAVED_VIEWS_MAX = 50;
 
@@ -34,7 +34,7 @@ function isView(value: unknown): value is View {
   return typeof name === 'string' && Object.keys(ALL).every(key => typeof filters?.[key as keyof ListFilters] === 'string');
 }
 
-/** Saves filters under a name, replacing those of the same name and, beyond the limit, the oldest. Returns all saved views. */
+/** Saves filters under a name. Replaces a view of the same name and, beyond the limit, the oldest one. Returns all saved views. */
 export function saveView(storage: ViewStorage, view: View): View[] {
   const others = savedViews(storage).filter(({ name }) => name !== view.name);
   return stored(storage, [...others, view].slice(-SAVED_VIEWS_MAX));

@@ -26,7 +26,7 @@ test('a fork has the point in the form that ingress reads, and a new context', (
   );
 });
 
-test('a message whose answer was lost is the same message when it is sent again, and another one once it was answered', async () => {
+test('a message whose answer was lost is sent again as the same message; once it is answered, the same text is a new message', async () => {
   const sent: ReturnType<typeof requestOf>[] = [];
   const answers: (object | Error)[] = [new UnreachableError('lost'), { task: { id: 't' } }, { task: { id: 'u' } }];
   const connection = {

@@ -3,7 +3,7 @@ import * as node from 'node:crypto';
 import { test } from 'node:test';
 import { hash } from './sha-256.ts';
 
-test('a hash is the same as that of Node, at every length around a block and for every kind of character', () => {
+test('a hash is the same as in Node, at every length around a block and for every kind of character', () => {
   const texts = ['', 'abc', '🎯 é\n', ...Array.from({ length: 130 }, (_, length) => 'x'.repeat(length)), 'y'.repeat(100_000)];
   for (const text of texts)
     for (const encoding of ['hex', 'base64url'] as const)

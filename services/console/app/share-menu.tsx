@@ -9,7 +9,7 @@ type Props = {
   isSignedIn: boolean;
 };
 
-/** Ways to hand the task to others: each copies a text. The link names the event at the playhead, as the address does. */
+/** Ways to share the task. Each copies a text. The link names the event at the playhead, as the address does. */
 export function ShareMenu({ id, path, isSignedIn }: Props) {
   const link = (seq: boolean) => () => {
     const url = new URL(location.href);

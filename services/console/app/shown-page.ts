@@ -11,7 +11,7 @@ export class ShownPage {
   #return = Promise.withResolvers<void>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Until the signal aborts. */
+  /** Lasts until the signal aborts. */
   constructor(signal: AbortSignal) {
     this.#signal = signal;
     // A tab that was opened in the background has not been looked at yet.

@@ -150,7 +150,7 @@ function agentOf({ history = [] }: Task): string | undefined {
 
 type RerunProps = { connection: Connection; id: string; message: Message; agents: readonly Agent[] };
 
-/** Asks the question of the task again, as a new task, of the same agents or of another one. */
+/** Asks the question of the task again, as a new task, with the same agents or another one. */
 export function RerunMenu({ connection, id, message, agents }: RerunProps) {
   const named = typeof message.metadata?.agent === 'string' ? message.metadata.agent : undefined;
   const rerun = async (agent: string | undefined) => {

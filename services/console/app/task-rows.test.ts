@@ -75,14 +75,14 @@ test('requests for news become rare while nothing changes, and take at most a te
   assert.equal(nextNewsMs(NEWS_MS_MIN, true, 60_000), NEWS_MS_MAX);
 });
 
-test('changes are requested since the newest one, but never since a time in the server’s future', () => {
+test('changes are requested since the newest known one, but never since a time in the server’s future', () => {
   const answeredAtMs = Date.parse('2026-01-01T00:00:10Z');
   assert.equal(newsSince('2026-01-01T00:00:02.500Z', answeredAtMs), '2026-01-01T00:00:00.500Z');
   assert.equal(newsSince('2026-01-01T01:00:00Z', answeredAtMs), '2026-01-01T00:00:08.000Z');
   assert.equal(newsSince('', answeredAtMs), '2026-01-01T00:00:08.000Z', 'a task without a time');
 });
 
-test(`a search stops after ${SEARCHED_PAGES_MAX} pages, ${SEARCHED_TASKS_MAX} tasks or ${PAGE_TASKS} rows, and a button continues it as far again`, () => {
+test(`a search stops after ${SEARCHED_PAGES_MAX} pages, ${SEARCHED_TASKS_MAX} tasks or ${PAGE_TASKS} rows, and a button continues it for the same distance`, () => {
   const none = { rows: 0, read: 0, pages: 0 };
   const limits = { pages: SEARCHED_PAGES_MAX, read: SEARCHED_TASKS_MAX, rows: PAGE_TASKS };
   for (const [name, max] of Object.entries(limits)) {
@@ -106,7 +106,7 @@ test('all filters apply together', () => {
   assert.equal(isShown(one, { ...all, text: 'b' }, now), false);
 });
 
-test('words are searched by the server, and a part of an id by the page', () => {
+test('the server searches for words, and the page searches for parts of ids', () => {
   assert.deepEqual(searchOf(' roll back '), { server: 'roll back', page: '' });
   assert.deepEqual(searchOf('01a22454-941a'), { server: '', page: '01a22454-941a' });
   assert.deepEqual(searchOf('  '), { server: '', page: '' });

@@ -9,7 +9,7 @@ export type TaskRow = {
   /** Time of the newest status, ISO 8601. */
   at: string;
   question: string;
-  /** The agent that was asked, and the one that the list was filtered by; undefined for neither. */
+  /** The agent that was asked, or else the one by which the list was filtered; undefined if there is neither. */
   agents: readonly string[] | undefined;
   /** Why the task failed or waits; empty for others. */
   reason?: string;
@@ -69,7 +69,7 @@ export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[])
   return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
 }
 
-/** Tasks that wait. There may be more: then the list begins again instead of showing them. */
+/** Tasks that wait to be shown. If there may be more, the list starts again instead of showing them. */
 export const WAITING_MAX = 1_000;
 
 /** Adds newer tasks: shown ones are updated in place, the newest WAITING_MAX others wait. Returns the same list if nothing is new. */
@@ -132,7 +132,10 @@ export function newsSince(newest: string, answeredAtMs: number): string {
 export const PAGE_TASKS = 100;
 /** Tasks after which a search stops, like `hopline list`; a button continues it. */
 export const SEARCHED_TASKS_MAX = 10_000;
-/** Pages after which it stops: a page without a match has no tasks, and the server looks at a limited number of the user's own for each. */
+/**
+ * Number of pages after which the search stops: a page without a match has no tasks, and for each page the server examines a limited number
+ * of the user's own tasks.
+ */
 export const SEARCHED_PAGES_MAX = 100;
 
 /** How far a list has been read: shown rows, tasks, requests. */
@@ -146,7 +149,7 @@ export function furtherThan({ rows, read, pages }: Reading): Reading {
   return { rows: rows + PAGE_TASKS, read: read + SEARCHED_TASKS_MAX, pages: pages + SEARCHED_PAGES_MAX };
 }
 
-/** Whether another page is requested: none of the three has been reached. */
+/** Whether another page is requested, because none of the three limits has been reached. */
 export function isBefore({ rows, read, pages }: Reading, wanted: Reading): boolean {
   return rows < wanted.rows && read < wanted.read && pages < wanted.pages;
 }

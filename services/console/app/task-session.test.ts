@@ -107,7 +107,7 @@ test('a tab that was opened in the background takes no stream before it is shown
   await untilTick(() => server.open === 0);
 });
 
-test('the stored events of many turns read the task once more, and not once for each turn', async t => {
+test('the stored events of many turns cause one more read of the task, not one for each turn', async t => {
   openPage(t);
   const server = new OneTask();
   const session = new TaskSession('t', server.connection, () => {});

@@ -60,7 +60,7 @@ export class TaskSession {
     return `/api/tasks/${encodeURIComponent(this.id)}`;
   }
 
-  /** Reads the task. One request follows all those that come while another is on its way: the stored events of many turns arrive at once. */
+  /** Reads the task. Calls during a request share the next one, because the stored events of many turns arrive at once. */
   async refreshTask(): Promise<void> {
     this.#isStale = true;
     if (this.#isRefreshing) return;

@@ -471,7 +471,7 @@ function HopRow({ row, report, axis, id, open, onOpen }: HopProps) {
   );
 }
 
-/** Tokens and cost of models by agent. An ingress of an earlier version reports none. */
+/** Tokens and cost of models by agent. An ingress of an earlier version does not report them. */
 const Models = memo(({ report: { models = [] } }: { report: TaskReport }) => {
   if (models.length === 0) return null;
   const shown = (count: number | undefined) => (count === undefined ? '–' : count.toLocaleString('en'));

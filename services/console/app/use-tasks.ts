@@ -62,7 +62,7 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
   const isBusy = useRef(false);
   /** When the list was last requested, by the server's clock, in epoch milliseconds. */
   const answeredAt = useRef(0);
-  /** Whether the requested page is still wanted: a page for other filters must not enter the list. */
+  /** Whether the requested page is still wanted, because a page for other filters must not enter the list. */
   const isWanted = useRef<() => boolean>(() => true);
   const begin = useRef(() => {});
   const [hasMore, setMore] = useState(false);

@@ -20,7 +20,7 @@ const WRITES = ['/message:send', '/message:stream', `/tasks/${SEGMENT}:cancel`];
 
 const READ = new RegExp(`^(?:${READS.join('|')})$`);
 const WRITE = new RegExp(`^(?:${WRITES.join('|')})$`);
-/** A dot segment, even an encoded one: a proxy could resolve it. */
+/** A dot segment, even an encoded one, because a proxy could resolve it. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
 /** Whether a request is passed on: `writes` only if the console may write, undefined never. */
@@ -31,7 +31,10 @@ export function kindOfRequest(method: string, path: string): 'read' | 'write' | 
   return WRITE.test(path) ? 'write' : undefined;
 }
 
-/** Request headers that are passed on, besides that of API keys. Cookies are not passed on: they belong to another server on this host. */
+/**
+ * Request headers that are passed on, in addition to that of API keys. Cookies are not passed on, because they belong to another server on
+ * this host.
+ */
 const REQUEST_HEADERS = [
   'accept',
   'content-type',

@@ -16,6 +16,6 @@ test('the first view loads less than 100 KB of script, nothing inline, and nothi
   assert.doesNotMatch(html, /<style|style="|https?:\/\//);
 });
 
-test('a console whose page is not built does not start, and its message has the command', () => {
+test('a console without a built page does not start, and its error names the command that builds it', () => {
   assert.throws(() => readAppFiles(['/nowhere/']), { message: /npm start.*build/ });
 });

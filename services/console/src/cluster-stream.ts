@@ -17,7 +17,7 @@ const FIRST_MS = 500;
 
 type ClusterSource = {
   ingressUrl: string;
-  /** HOPLINE_CONSOLE_HOME. Absent: only figures of the cluster that ingress shows. */
+  /** HOPLINE_CONSOLE_HOME. Absent: only those figures of the cluster that ingress shows. */
   home: string | undefined;
 };
 
@@ -37,7 +37,7 @@ export async function clusterFrames(
   const client = createClient({ url: ingressUrl, headers, retry: { triesMax: 1, unreachedTriesMax: 1 } });
   const read = () => readCluster(client, processesOf(home), signal);
   const first = await read();
-  // Also while ingress is away: only it knows whether the caller may see the figures.
+  // Done even while ingress is away, because only ingress knows whether the caller may see the figures.
   if (first.fault !== undefined) throw first.fault;
   return frames(ingressUrl, first, read, signal);
 }

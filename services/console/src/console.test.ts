@@ -14,7 +14,7 @@ import { BODY_BYTES_MAX, type ConsoleServer, createConsole } from './console.ts'
 import { LAUNCHER_TOKEN_HEADER } from './kill-routes.ts';
 import { LauncherLink } from './launcher-link.ts';
 
-/** A fake of ingress: only the console's own limits are tested here. */
+/** A fake of ingress, because only the console's own limits are tested here. */
 const upstream = createServer((request, response) => {
   request.resume();
   response.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=1' });
@@ -104,7 +104,7 @@ test('a client that leaves while the console asks ingress about its authenticati
   assert.equal(status, 401);
 });
 
-test('a body of the largest size passes, one byte more gets 413', async () => {
+test('a body of the maximum size is accepted; one byte more gets 413', async () => {
   const send = (bytes: number) =>
     fetch(`${url}/api/message:send`, {
       method: 'POST',
@@ -139,7 +139,7 @@ function launcherLink() {
   return { link, killed };
 }
 
-test('the page of the launcher kills a process; other pages, and requests without its token, kill nothing', async t => {
+test('the page of the launcher can kill a process; other pages, and requests without its token, cannot', async t => {
   const home = mkdtempSync(join(tmpdir(), 'console-'));
   t.after(() => rmSync(home, { recursive: true }));
   const process = { url: 'http://127.0.0.1:1', restarts: 0 };
@@ -176,7 +176,7 @@ test('the page of the launcher kills a process; other pages, and requests withou
   });
 });
 
-test('a console without a launcher, and one that others can reach, kills nothing and shows no token', async t => {
+test('a console without a launcher, or one that others can reach, cannot kill processes and shows no token', async t => {
   const { link, killed } = launcherLink();
   for (const one of [
     consoleBefore(upstream, '127.0.0.1'),
@@ -193,7 +193,7 @@ test('a console without a launcher, and one that others can reach, kills nothing
   assert.deepEqual(killed, []);
 });
 
-test('where ingress asks for credentials, killing asks for them too', async t => {
+test('if ingress requires credentials, killing a process requires them too', async t => {
   const ingress = createServer((request, response) => {
     response.writeHead(request.headers['x-api-key'] === 'key' ? 200 : 401).end();
   }).listen(0, '127.0.0.1');

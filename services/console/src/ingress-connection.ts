@@ -18,7 +18,7 @@ type IngressRequest = {
   signal?: AbortSignal;
 };
 
-/** Nothing answered at the address of ingress. This gateway answers 502, but passes a 503 of ingress on. */
+/** Nothing answered at the address of ingress. The console, as a gateway, then answers 502, but it passes on a 503 of ingress. */
 export class IngressUnreachable extends A2AError {
   constructor(cause: unknown) {
     super('UNAVAILABLE', { detail: certificateFault(cause) ?? 'ingress does not answer', cause });

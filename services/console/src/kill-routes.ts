@@ -34,7 +34,7 @@ export function killToken({ launcher, host, publicUrl }: Pick<KillDeps, 'launche
   return isForThisUser ? launcher?.token : undefined;
 }
 
-/** The processes of the local cluster, and how to kill one: a fault on purpose, for people who watch what it does to a stream. */
+/** The processes of the local cluster, and a way to kill one on purpose, for people who want to watch its effect on a stream. */
 export function registerKills(scope: FastifyInstance, deps: KillDeps): void {
   const tokenOf = async (request: FastifyRequest): Promise<string> => {
     if (killToken(deps) === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'no such path' });

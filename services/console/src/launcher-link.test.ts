@@ -31,7 +31,7 @@ test('the token arrives with the first message of the launcher, and each request
   ]);
 });
 
-test('a refusal of the launcher is an error with its sentence', async () => {
+test('a refusal by the launcher is an error with the launcher’s sentence', async () => {
   const link = new LauncherLink(channelWith('relay-1 is not running'));
   await assert.rejects(link.kill('relay-1', 'x'), { code: 'INVALID_PARAMS', message: /relay-1 is not running/ });
 });

@@ -10,7 +10,7 @@ type LauncherChannel = Pick<EventEmitter, 'on'> & {
   send?: ((message: KillRequest, done: (error: Error | null) => void) => unknown) | undefined;
 };
 
-/** The launcher that started this console. Any other start has none, and nothing can be killed there. */
+/** The launcher that started this console. If something else started it, there is no launcher, and nothing can be killed. */
 export class LauncherLink {
   readonly #channel: LauncherChannel;
   readonly #waiting = new Map<number, PromiseWithResolvers<string | undefined>>();

@@ -21,7 +21,7 @@ await runService({
     const { HOPLINE_CONSOLE_AGENTS_FILE: agentsFile } = settings;
     const { files, tls, auditBelow } = await fromSettings(async () => ({
       files: readAppFiles(),
-      // Credentials of callers are for ingress only, and the console has none of its own.
+      // Credentials of callers are only for ingress, and the console has no credentials of its own.
       auditBelow: agentsFile === undefined ? undefined : agentTasks(agentsFile, undefined),
       tls: await tlsFromSettings(settings, { logger }),
     }));

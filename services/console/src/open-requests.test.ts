@@ -6,7 +6,7 @@ import { OpenRequests } from './open-requests.ts';
 const refused = (code: string) => (error: unknown) => error instanceof A2AError && error.code === code;
 const caller = (token: string, address = '192.0.2.1') => ({ credentials: { authorization: `Bearer ${token}` }, address });
 
-test('one caller gets at most a fifth of the slots, and another one at the same address still finds room', () => {
+test('one caller gets at most a fifth of the slots, and another caller at the same address still finds room', () => {
   const requests = new OpenRequests(10);
   const anna = [requests.acquire(caller('anna')), requests.acquire(caller('anna'))];
   assert.throws(() => requests.acquire(caller('anna')), refused('QUOTA_EXCEEDED'));

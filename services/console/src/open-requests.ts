@@ -4,11 +4,13 @@ import { A2AError } from '@hopline/a2a';
 /** Concurrent requests to ingress, including streams. Further ones get 503. */
 const REQUESTS_MAX = 500;
 /**
- * Share of these requests for one caller: one set of credentials, or one address without credentials. Each tab of a page has two streams.
- * Further requests get 429.
+ * Share of these requests for one caller, that is, for one set of credentials or, without credentials, one address. Each tab of a page has
+ * two streams. Further requests get 429.
  */
 const CALLER_SHARE = 0.2;
-/** Share of these requests for one address, whatever credentials it uses: if ingress asks for none, a client can make them up. */
+/**
+ * Share of these requests for one address, whatever credentials it uses, because a client can make them up if ingress does not require any.
+ */
 const ADDRESS_SHARE = 0.8;
 /** Retry-After for a caller that has used up its share. */
 const RETRY_AFTER_MS = 1_000;

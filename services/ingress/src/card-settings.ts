@@ -157,8 +157,8 @@ async function signerOf(settings: PublicCardSettings): Promise<CardSigner | unde
 }
 
 /**
- * The default `jku`, if it is certain: it is not if the public address has a path (the URL of the root is then unknown) or uses http (keys
- * fetched over http can be forged, RFC 7515 4.1.2).
+ * The default `jku`, if it is certain. It is not certain if the public address has a path (the URL of the root is then unknown) or uses
+ * http (keys fetched over http can be forged, RFC 7515 4.1.2).
  */
 function publicKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings): string | undefined {
   const url = URL.parse(publicUrl);

@@ -29,8 +29,8 @@ export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
 };
 
 /**
- * Most tenants listed on the card, because each repeats every interface and cards are read often. Further tenants can be used without being
- * listed.
+ * Maximum number of tenants on the card, because each repeats every interface, and cards are read often. Further tenants can be used
+ * without being listed.
  */
 export const CARD_TENANTS_MAX = 16;
 
@@ -72,7 +72,7 @@ export function ingressCard(
     return agentCard({ ...texts, ...addresses, skills: mergedSkills(visible), capabilities, ...callers });
   };
   const extendedCard03 = new PublishedCard(() => extendedAgentCard(build(), agents()), signer);
-  // Signed separately, because a signature of the whole document covers exactly the served text.
+  // Signed separately, because the signature of a whole document covers exactly the served text.
   const extendedCard10 = new PublishedCard(() => cardOfMessage(extendedAgentCard(build(), agents())), signer);
   const extendedCard = async (_caller: unknown, version: DialectName): Promise<JsonObject> =>
     (await (version === '1.0' ? extendedCard10 : extendedCard03).current()).card;

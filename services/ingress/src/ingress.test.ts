@@ -411,7 +411,7 @@ test('the owner of a task reads where its time went and whether anything was los
   assert.doesNotMatch(body, /password|1234/);
 });
 
-test('a task whose beginning retention has removed is audited from its remaining records', async t => {
+test('if retention has removed the beginning of a task, the audit uses the remaining records', async t => {
   const { audit, log, task } = await openAudited(t);
   const answer = async () => {
     const { status, body } = await audit('ann');
@@ -425,7 +425,7 @@ test('a task whose beginning retention has removed is audited from its remaining
   assert.deepEqual(await answer(), [200, ['facts'], 3, true]);
 });
 
-test('the audit of another owner’s task gets the same error as that of an unknown task', async t => {
+test('the audit of another owner’s task gets the same error as the audit of an unknown task', async t => {
   const { audit } = await openAudited(t);
   const answers = await Promise.all([audit('bob'), audit('ann', 'unknown'), audit('ann', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
@@ -480,7 +480,7 @@ test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes 
   assert.match((await audit('ann')).body, /inputs of the task have more than 33554432 bytes/);
 });
 
-test(`a task with ${AUDIT_FACT_BYTES_MAX} bytes of facts is audited; with one more it gets 400 before the rest is read`, async t => {
+test(`a task with ${AUDIT_FACT_BYTES_MAX} bytes of facts is audited; with one byte more it gets 400 before the rest is read`, async t => {
   const { audit, log } = await openAudited(t);
   const records = await collect(log.facts.read(TASK, 1));
   let [bytes, isRestRead] = [AUDIT_FACT_BYTES_MAX, false];
@@ -567,7 +567,7 @@ test('an export contains no webhooks, no credentials and no records that only se
   assert.ok(body.includes('"step"') && !body.includes(planted));
 });
 
-test('the export of another owner’s task gets the same error as that of an unknown task', async t => {
+test('the export of another owner’s task gets the same error as the export of an unknown task', async t => {
   const { exported } = await openAudited(t);
   const answers = await Promise.all([exported('bob'), exported('ann', '', 'unknown'), exported('ann', '', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
@@ -581,7 +581,7 @@ test('an export with an unknown query gets 400', async t => {
   assert.equal((await exported('ann', '?records=facts')).status, 200);
 });
 
-test('an export gets 429 with Retry-After while its caller has another one running, and 503 while the log is away', async t => {
+test('an export gets 429 with Retry-After while another export of its caller is running, and 503 while the log is away', async t => {
   const { exported, log } = await openAudited(t);
   const { go, started } = holdReads(log, 1);
   const running = exported('ann');
@@ -652,7 +652,7 @@ test('the fronts have the callers of A2A, and OpenAI its form of errors [S4-1]',
   assert.deepEqual([gone.status, ((await gone.json()) as { error: { code: string } }).error.code], [404, 'response_not_found']);
 });
 
-test('the fronts refuse wrong bodies before anything is stored', async t => {
+test('the fronts refuse invalid bodies before anything is stored', async t => {
   const { url } = await openIngress(t);
   const broken = await postJson(`${url}/v1/responses`, '{');
   assert.deepEqual([broken.status, broken.error.type], [400, 'invalid_request_error']);
@@ -669,7 +669,7 @@ test('the fronts refuse wrong bodies before anything is stored', async t => {
   assert.equal(tenant.status, 404);
 });
 
-test('pages of an allowed origin read the fronts, errors included', async t => {
+test('pages of an allowed origin can read the fronts, including errors', async t => {
   const { url } = await openIngress(t, { cors: { origins: ['https://app.example'], requestHeaders: [] } });
   const origin = { origin: 'https://app.example' };
   const { headers } = await postJson(`${url}/v1/responses`, {}, origin);

@@ -31,7 +31,7 @@ export type IngressDeps = {
   consoleUrl?: string | undefined;
   /** HOPLINE_DEFAULT_AGENT, for the list of agents. */
   defaultAgent?: string | undefined;
-  /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
+  /** Absent: no gRPC. Its `publicUrl` (`host:port`) defaults to the address on which it listens. */
   grpc?: { port: number; publicUrl: string | undefined } | undefined;
   /** Addresses that webhooks may have. The notifier has the same rules, so that unusable webhooks are refused at once. */
   webhooks: WebhookRules;
@@ -124,7 +124,7 @@ function listAgents(agents: LiveAgents, configured: string | undefined): ListedA
   }));
 }
 
-/** In gRPC clients expect host and port on a card. */
+/** In gRPC, clients expect host and port on a card. */
 function grpcInterfaces(url: string): AgentInterface[] {
   return (['1.0', '0.3'] as const).map(protocolVersion => ({ url, protocolBinding: 'GRPC', protocolVersion }));
 }

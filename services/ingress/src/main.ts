@@ -67,8 +67,8 @@ await runService({
     return {
       checks: [
         { name: 'log', check: () => log.check() },
-        // Even if appends fail, tasks can be read and streams continue. So ingress stays ready: removing it from its Service would end
-        // both.
+        // Even if appends fail, tasks can be read and streams continue. So ingress stays ready, because removing it from its Service would
+        // end both.
         { name: 'appends', optional: true, check: () => log.checkAppends() },
         ...auth.checks,
       ],

@@ -21,7 +21,7 @@ function backlogOf(
   return new Backlog(log.facts, { taskId: 't', dialect, generation, seq, sending }, stop.signal, budget);
 }
 
-/** `upTo`: generation to wait for before the first delivery. */
+/** `upTo`: the generation for which the first delivery waits. */
 async function drained(backlog: Backlog, upTo?: number): Promise<PendingDelivery[]> {
   const all: PendingDelivery[] = [];
   await backlog.ready(upTo, 60_000);
@@ -60,7 +60,7 @@ async function task(log: MemoryLog, chunks: string[], end = true): Promise<void>
   if (end) await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a burst becomes few deliveries, in order and complete; delivered events are not repeated', async () => {
+test('a burst becomes a few complete deliveries in order; delivered events are not repeated', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const stop = new AbortController();
@@ -151,7 +151,7 @@ test('a slow webhook does not fill memory: reading pauses at the limit, and stil
   await until(() => read() >= BACKLOG_BYTES_MAX / (9 * 1024));
   assert.equal(await backlog.ready(10_000, IDLE_MS), 'ready');
   await new Promise(resolve => setTimeout(resolve, IDLE_MS));
-  // Every chunk counts slightly more than its 8 KiB; the one that exceeds the limit is included.
+  // Every chunk counts slightly more than its 8 KiB, and the chunk that exceeds the limit is included.
   assert.ok(read() <= BACKLOG_BYTES_MAX / (8 * 1024) + 3, `${read()} records`);
   const text = (await drained(backlog))
     .map(({ event }) => ('artifactUpdate' in event ? event.artifactUpdate.artifact.parts[0]!.text : ''))
@@ -178,7 +178,7 @@ test('all backlogs share a limit: beyond it each holds one record, and still com
   assert.equal(budget.bytes, 0);
 });
 
-test('a stopped backlog no longer counts; a delivery in progress is read completely, even beyond the limit', async () => {
+test('a stopped backlog no longer counts toward the limit; a delivery in progress is read completely, even beyond it', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const budget = new BacklogBudget(1);

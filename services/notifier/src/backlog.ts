@@ -6,12 +6,12 @@ import { joinDeliveries, mergeDeliveries, type PendingDelivery } from './pending
 import { NOTIFICATION_FORMS } from './webhook-body.ts';
 
 /**
- * Events buffered for one slow webhook. Above it reading pauses. Larger than a merged delivery, so that the next one is
- * ready in time.
+ * Bytes of events buffered for one slow webhook, above which reading pauses. It is larger than a merged delivery, so that the next delivery
+ * is ready in time.
  */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
 /**
- * As BACKLOG_BYTES_MAX, for all webhooks of a process together. Above it, each continues reading only when it has no event left. In memory an
+ * Like BACKLOG_BYTES_MAX, for all webhooks of a process together. Above it, a webhook reads on only when it has no event left. In memory an
  * event takes two to three times its bytes, and the container of the chart has 512 MiB.
  */
 const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
@@ -21,13 +21,14 @@ const EVENT_BYTES = 512;
 type BacklogStart = {
   taskId: string;
   dialect: DialectName;
-  /** Events up to this generation are delivered. `seq`: sequence of the record with the last one (0: unknown). */
+  /** Events up to this generation have been delivered. `seq`: sequence of the record with the last one (0: unknown). */
   generation: number;
   seq: number;
   /** Owner of the webhook's configuration; absent for an anonymous one. */
   owner?: Owner | undefined;
   /**
-   * Set if an earlier attempt contained all events up to this generation. It is repeated unchanged, so these events are read in any case.
+   * Set if an earlier attempt contained all events up to this generation. That attempt is repeated unchanged, so these events are read in
+   * any case.
    */
   sending?: number | undefined;
 };
@@ -46,7 +47,7 @@ export class BacklogBudget {
   }
 }
 
-/** The events of a task that wait for one webhook: read ahead from the log, within limits, in order. */
+/** The events of a task that wait for one webhook, in order. They are read ahead from the log, within limits. */
 export class Backlog {
   readonly #start: BacklogStart;
   readonly #facts: FactLog;
@@ -55,7 +56,7 @@ export class Backlog {
   readonly #artifacts = new Map<string, number>();
   #deliveries: PendingDelivery[] = [];
   #bytes = 0;
-  /** The folded task, for dialects whose notifications hold the whole task. */
+  /** The folded task, for dialects whose notifications contain the whole task. */
   readonly #task: TaskViewBuilder | undefined;
   #isEnded = false;
   #isOtherOwner = false;
@@ -144,7 +145,7 @@ export class Backlog {
     const isWhole = NOTIFICATION_FORMS[dialect].needsHistory || !(await this.#isStored(seq, before));
     const after = isWhole ? before : seq - 1;
     for await (const stored of fromStart(await this.#facts.follow(taskId, after, this.#signal))) {
-      // A client that chooses task ids may configure a webhook before the task exists (S3-23); another client may create that
+      // A client that chooses task ids may configure a webhook before the task exists (S3-23), and another client may then create that
       // task.
       this.#isOtherOwner = !isSameOwner(this.#start.owner, stored.record.aggregate.owner);
       if (this.#isOtherOwner) return;
@@ -157,8 +158,8 @@ export class Backlog {
   }
 
   /**
-   * Whether the log still holds the newest delivered event at its sequence. After a loss of records it does not, and events that were
-   * folded again may have lower sequences.
+   * Whether the log still has the newest delivered event at its sequence. After a loss of records it does not, and events that are folded
+   * again may have lower sequences.
    */
   async #isStored(seq: number, before: number): Promise<boolean> {
     if (seq <= before) return false;
@@ -188,8 +189,8 @@ export class Backlog {
   }
 
   /**
-   * The newest delivery, if the fact belongs to it. A whole task is kept only for each delivery: one for each fact would be quadratic in a
-   * task with many artifacts.
+   * The newest delivery, if the fact belongs to it. A whole task is kept only for each delivery. Keeping one for each fact would be
+   * quadratic for a task with many artifacts.
    */
   #joinedBy(fact: Fact): PendingDelivery | undefined {
     const newest = this.#deliveries.at(-1);
@@ -220,7 +221,7 @@ export class Backlog {
 
   async #changeWithin(ms: number): Promise<void> {
     const { promise } = this.#changed;
-    // #notify also replaces the promise: a loop that awaits a resolved promise never lets a timer run.
+    // #notify must also replace the promise, because a loop that awaits a resolved promise never lets a timer run.
     const timer = setTimeout(() => this.#notify(), ms);
     await promise;
     clearTimeout(timer);

@@ -13,8 +13,8 @@ type DeliveryHopOptions = {
 };
 
 /**
- * The span of one run of deliveries to a webhook: one per segment with counts, not one per notification. It belongs to the trace of the
- * task, below the relay that stored the events. A later turn has its own trace.
+ * The span of one run of deliveries to a webhook: one span with counts for each segment, not one for each notification. It belongs to the
+ * trace of the task, below the relay that stored the events. A later turn has its own trace.
  */
 export class DeliveryHop {
   readonly #options: DeliveryHopOptions;

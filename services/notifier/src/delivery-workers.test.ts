@@ -18,7 +18,7 @@ function workersOf(options: Partial<DeliveryWorkersOptions> = {}) {
   return { workers, runs, keys: () => runs.map(run => run.key) };
 }
 
-test('a bounded number of workers run; one that ends makes room for the one that has waited longest', async () => {
+test('the number of running workers is bounded; when one ends, the one that has waited longest begins', async () => {
   const { workers, runs, keys } = workersOf();
   for (const key of ['a', 'b', 'c', 'd']) workers.start(key, 0, 1);
   await tick();
@@ -67,7 +67,7 @@ test('the workers report since when the longest failing webhook has failed', asy
   runs[1]!.end({ retryMs: 60_000, failingSince: 1_000 });
   await tick();
   assert.equal(workers.failingSince, 1_000);
-  // Another process has its shard now, or its task is over.
+  // Either another process now has its shard, or its task is over.
   workers.cancel('b');
   assert.equal(workers.failingSince, 2_000);
   workers.start('a', 0, 2);

@@ -12,22 +12,21 @@ export type WorkerSignals = {
   mustYield: () => boolean;
   /** True if the wait after the previous run is over. */
   hasWaited: boolean;
-  /** Reports the time of the oldest event that waits for the webhook, epoch milliseconds; undefined when none waits. */
+  /** Reports when the oldest event that waits for the webhook was stored, in epoch milliseconds; undefined if none waits. */
   waits: (eventAt: number | undefined) => void;
 };
 
 /**
- * Why a worker ended. `retryMs`: it runs again after this delay. `failingSince`: start of its current failures in epoch
- * milliseconds. A conflict rejects with LogConflict, an unavailable log with
- * LogUnavailable.
+ * Why a worker ended. `retryMs`: the delay after which it runs again. `failingSince`: start of its current failures in epoch milliseconds.
+ * After a conflict it rejects with LogConflict, and while the log is unavailable with LogUnavailable.
  */
 export type DeliveryEnd = 'finished' | 'stopped' | 'yielded' | { retryMs: number; failingSince?: number | undefined };
 
 export type DeliveryWorkersOptions = {
-  /** Workers that run at the same time. Others wait for a slot in the order of their arrival. */
+  /** Number of workers that run at the same time. Others wait for a slot in the order of their arrival. */
   workersMax: number;
   run: (key: string, signals: WorkerSignals) => Promise<DeliveryEnd>;
-  /** Returns the pause before a worker that rejected restarts, in milliseconds. */
+  /** Returns the pause in milliseconds before a worker that rejected is restarted. */
   onError: (shard: number, error: unknown) => number;
   /** A worker starts to run (+1) or stops (-1). */
   onRunning?: (change: 1 | -1) => void;
@@ -48,9 +47,9 @@ type Worker = {
   hasWaited: boolean;
   /** Epoch milliseconds; undefined while its deliveries succeed. */
   failingSince: number | undefined;
-  /** Time of the oldest event that waits, as the worker knows it. */
+  /** Time of the oldest waiting event, as far as the worker knows. */
   eventAt: number | undefined;
-  /** When it began to wait for a slot. An event may have waited since. */
+  /** When the worker began to wait for a slot. An event may have been waiting since then. */
   queuedAt: number | undefined;
 };
 
@@ -79,7 +78,7 @@ export class DeliveryWorkers {
     return this.#workers.keys();
   }
 
-  /** Start of the failures of the longest failing webhook in epoch milliseconds; undefined while none fails. */
+  /** Start of the failures of the webhook that has been failing the longest, in epoch milliseconds; undefined while none fails. */
   get failingSince(): number | undefined {
     let oldest: number | undefined;
     for (const { failingSince } of this.#workers.values())
@@ -88,8 +87,8 @@ export class DeliveryWorkers {
   }
 
   /**
-   * Since when the oldest event waits, as far as the workers know, in epoch milliseconds; undefined if none waits. Events of webhooks that fail do not
-   * count: they would hide those that only wait for a slot.
+   * Time since which the oldest event waits, as far as the workers know, in epoch milliseconds; undefined if none waits. Events of failing
+   * webhooks do not count, because they would hide those that only wait for a slot.
    */
   get waitingSince(): number | undefined {
     let oldest: number | undefined;
@@ -144,7 +143,7 @@ export class DeliveryWorkers {
   async #drain(workers: Worker[], graceMs: number): Promise<void> {
     for (const worker of workers) {
       worker.draining.abort();
-      // A removed worker must not start when another one ends, because nothing would wait for it before the lease is released.
+      // A removed worker must not start when another one ends, because the lease would be released without waiting for it.
       this.#waiting.delete(worker);
     }
     const all = Promise.all(workers.map(worker => worker.done));
@@ -221,7 +220,7 @@ export class DeliveryWorkers {
   }
 }
 
-/** How long a worker waits before it runs again, in milliseconds; undefined if it does not. */
+/** How long a worker waits before it runs again, in milliseconds; undefined if it does not run again. */
 function waitMsOf(end: DeliveryEnd): number | undefined {
   if (end === 'yielded') return 0;
   return typeof end === 'object' ? end.retryMs : undefined;

@@ -19,10 +19,11 @@ import { type RetryLimits, retryWaitMs, WEBHOOK_RETRY_AFTER_MS_MAX } from './ret
 import { AFTER_HEADER, bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
-/** A worker without work for this long yields its slot to a waiting worker. */
+/** A worker that has had no work for this long yields its slot to a waiting worker. */
 const IDLE_MS_MAX = 5_000;
 /**
- * How long a webhook that was set before its task is kept after its expiry: the first message of the task may wait this long for a relay.
+ * How long a webhook that was set before its task is kept after its expiry, because the first message of the task may wait this long for a
+ * relay.
  */
 const EXPIRED_GRACE_MS = 60 * 60_000;
 
@@ -52,8 +53,8 @@ type Webhook = {
 };
 
 /**
- * Delivers the events of one task to one webhook, each after the previous one was accepted, until the task's last event is
- * delivered or the worker must wait or stop.
+ * Delivers the events of one task to one webhook, each one after the previous one was accepted, until the task's last event has been
+ * delivered, or until the worker must wait or stop.
  */
 export async function deliver(key: string, context: DeliveryContext, signals: WorkerSignals): Promise<DeliveryEnd> {
   const webhook = await loadWebhook(key, context);
@@ -117,7 +118,7 @@ class Delivery {
     // A notifier of the later version, which will replace this one, knows the dialect.
     if (!isKnownDialect(config.dialect))
       return this.#recordFailure({ kind: 'failed', reason: 'unknown_dialect', retry: 'normal' });
-    // The receiver would refuse a notification without its secrets; an operator may still add the key.
+    // The receiver would refuse a notification without its secrets, but an operator may still add the key.
     if (config.sealed !== undefined) return this.#recordFailure({ kind: 'failed', reason: 'sealed', retry: 'normal' });
     const { generation, seq, sending } = progress.value;
     const reading = new AbortController();
@@ -146,7 +147,7 @@ class Delivery {
         const waitMs = this.#pace.waitMs(performance.now());
         if (waitMs > 0) {
           if (this.#signals.mustYield()) return end({ retryMs: this.#pace.settledInMs(performance.now()) });
-          // Events stored during the wait are merged if the dialect allows it.
+          // Events that are stored during the wait are merged if the dialect allows it.
           await sleepUnlessAborted(waitMs, this.#signals.draining);
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
         }
@@ -158,7 +159,8 @@ class Delivery {
         if (await this.#hasExpired()) {
           const { key, revision, config } = this.#webhook;
           await removeWebhookCount(this.#context.log.pushConfigs, { key, revision, value: config });
-          // Purged rather than deleted, because a deletion marker would take room in the bucket. A configuration that was set again stays.
+          // Purged rather than deleted, because a deletion marker would take room in the bucket. If the configuration was set again, it
+          // stays.
           await this.#context.log.pushConfigs.purge(key, revision);
           this.#context.logger.info({ task_id: config.taskId }, 'webhook expired: its task never started');
           return end('finished');

@@ -90,7 +90,7 @@ async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<v
   await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a configuration older than the notifier, for a finished task, gets the events after its generation', {
+test('a configuration for a finished task that is older than the notifier gets the events after its generation', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -117,7 +117,7 @@ test('a configuration written after the last event of its task is finished witho
   await notifier.stop();
 });
 
-test('a webhook whose task never starts is removed after its time; one whose time is not over gets the task', {
+test('a webhook whose task never starts is removed after its time; before that it gets the task if it starts', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -125,7 +125,7 @@ test('a webhook whose task never starts is removed after its time; one whose tim
   const waiting = `t2.${Buffer.from('cfg').toString('base64url')}`;
   const begun = `t3.${Buffer.from('cfg').toString('base64url')}`;
   const hoursAgo = (hours: number) => Date.now() - hours * 3_600_000;
-  // These two are stored before the expired one, so that they have been idle for at least as long when that one ends.
+  // These two are stored before the expired one, so they have been idle for at least as long as that one when it ends.
   await log.pushConfigs.put(waiting, config(hook.url, { taskId: 't2', waitsUntil: hoursAgo(0.9) }));
   await log.pushConfigs.put(begun, config(hook.url, { taskId: 't3', waitsUntil: hoursAgo(9) }));
   const bytes = 300;
@@ -226,7 +226,7 @@ test('notifications of a configuration keep their interval; text that waits is m
   }
 });
 
-test('0.3 posts the whole task: even a long text stays within the byte rate of a webhook, failures included', {
+test('0.3 posts the whole task: even with a long text and failed attempts, a webhook’s byte rate is respected', {
   timeout: 120_000,
 }, async () => {
   for (const refused of [0, 1]) {
@@ -260,13 +260,13 @@ test('0.3 posts the whole task: even a long text stays within the byte rate of a
     );
     const sizes = hook.received.map(({ body }) => body.length);
     const sent = sizes.reduce((sum, size) => sum + size, 0);
-    // The last body does not count, because it is sent before its time is over.
+    // The last body does not count, because it is sent before its time has passed.
     const bound = ((performance.now() - beganMs) / 1_000 + 1) * bytesPerSecondMax + sizes.at(-1)!;
     assert.ok(sent <= bound, `${sent} bytes, bound ${bound}`);
   }
 });
 
-test('failures outlive the notifier: the next one continues their count [S3-25]', { timeout: 120_000 }, async () => {
+test('the count of failures outlives the notifier: the next one continues it [S3-25]', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook(() => 500);
   await finished(log);
@@ -284,7 +284,7 @@ test('failures outlive the notifier: the next one continues their count [S3-25]'
   await second.stop();
 });
 
-test('a notification that may have been received is repeated with the same events, although later ones could join them', {
+test('a notification that may have been received is repeated with the same events, although later events could be added', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -292,7 +292,7 @@ test('a notification that may have been received is repeated with the same event
   const from = agent(ROOT_AGENT);
   const task = new StoredScenario(log.facts, 't1').message('hi', 'm', 'agent.argocd', 'transparent').open(from, 'a');
   for (const word of ['one ', 'two ', 'three']) task.text(from, 'a', word);
-  // One record, so that the notifier has read every event before it sends any.
+  // Uses one record, so that the notifier has read every event before it sends any.
   await task.input(from, { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
   const [first, second] = task.facts.flatMap(fact => (fact.kind === 'artifact.updated' ? fact.generation : []));
   await log.pushConfigs.put(KEY, config(hook.url));
@@ -400,7 +400,7 @@ test('a webhook receives nothing of a task with another owner: owners are compar
   await notifier.stop();
 });
 
-test('more webhooks than workers take turns: one whose task is silent does not block others', {
+test('more webhooks than workers take turns, and a webhook whose task is silent does not block others', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -418,7 +418,7 @@ test('more webhooks than workers take turns: one whose task is silent does not b
   await notifier.stop();
 });
 
-test('if two notifiers both believe that they own a shard, a receiver that deduplicates by cursor has every event once', {
+test('if two notifiers both believe that they own a shard, a receiver that deduplicates by cursor gets every event once', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -426,7 +426,7 @@ test('if two notifiers both believe that they own a shard, a receiver that dedup
     await new Promise(resolve => setTimeout(resolve, 2));
     return 200;
   });
-  // Each notifier has its own leases and owns every shard during the whole test, which is worse than any takeover.
+  // Each notifier has leases of its own and owns every shard during the whole test, which is worse than any takeover.
   const other = createMemoryLog();
   const twin: MemoryLog = Object.assign(log.another(), { leases: other.leases });
   const notifiers = [await notifierOn(log.another()), await notifierOn(twin)];
@@ -460,7 +460,7 @@ test('a notification is on record before it is sent, so that a notifier that has
   const log = createMemoryLog();
   const processLog = log.another();
   const create = processLog.pushProgress.create.bind(processLog.pushProgress);
-  // A notifier that did not wait for the record would have sent by then.
+  // A notifier that does not wait for the record would have sent by then.
   processLog.pushProgress.create = async (...args) => {
     await new Promise(resolve => setTimeout(resolve, 100));
     return create(...args);

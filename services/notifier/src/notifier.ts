@@ -37,11 +37,9 @@ export type Notifier = {
   stop(): Promise<void>;
 };
 
-/**
- * Grace for deliveries in flight when a shard is released. Far less than a lease, because the heartbeat waits for it.
- */
+/** Grace period for deliveries in flight when a shard is released. It is far shorter than a lease, because the heartbeat waits for it. */
 const RELEASE_MS_MAX = 100;
-/** Grace for deliveries in flight when the process drains. */
+/** Grace period for deliveries in flight when the process drains. */
 const DRAIN_MS_MAX = 3_000;
 /** Bounds of the pause before a worker restarts after an error (the log was unavailable, or another notifier wrote the progress). */
 const RESTART_MS_MIN = 500;

@@ -103,7 +103,7 @@ test('a shard that is lost and acquired again during its scan is scanned again',
   assert.deepEqual([...wanted].toSorted(), [before, between].toSorted());
 });
 
-test('a scan leaves out a finished configuration, and finds one that was written under its id since', async t => {
+test('a scan leaves out a finished configuration, but finds one that was written under its id later', async t => {
   const log = createMemoryLog({ shards: SHARDS });
   const [over, again] = [await put(log, FIRST, 'over'), await put(log, FIRST, 'again')];
   for (const key of [over, again]) {
@@ -155,7 +155,7 @@ test('changes made while a watch was lost are found by one scan, without a read 
   assert.deepEqual([[...wanted], faults.length], [[meanwhile], 1]);
 });
 
-test('nothing is left of a deleted configuration in an owned shard; one that was set again stays with its progress', async t => {
+test('nothing is left of a deleted configuration in an owned shard; if it was set again, it stays, with its progress', async t => {
   const log = createMemoryLog({ shards: SHARDS });
   const { configs, wanted } = await open(t, log);
   configs.startShard(0);

@@ -4,12 +4,12 @@ import { type Change, followBucket, isWebhookCountKey, type KeyValue, type Log }
 /** Pause after a failed scan. */
 const RESCAN_MS = 500;
 /**
- * How long the marker of a deleted configuration stays in the bucket, so that each reader sees it. Afterwards nothing is left of the configuration:
- * both buckets have room for few, and a marker counts for no caller.
+ * How long the marker of a deleted configuration stays in the bucket, so that each reader sees it. After that nothing is left of the
+ * configuration. That is necessary because both buckets are small, and markers count against no caller's limit.
  */
 const MARKER_MS = 60_000;
 
-/** Shard of the configuration's task; undefined for a malformed key. */
+/** Shard of the configuration's task; undefined if the key is malformed. */
 function shardOfConfig(key: string, layouts: Layouts): number | undefined {
   const [taskId = '', id, more] = key.split('.');
   return id !== undefined && more === undefined && isTaskId(taskId) ? layouts.shardOf(taskId) : undefined;
@@ -20,7 +20,7 @@ type OwnedConfigsOptions = {
   signal: AbortSignal;
   start: (key: string, shard: number, revision: number) => void;
   cancel: (key: string) => void;
-  /** Keys of the configurations that were started and are not finished. */
+  /** Keys of the configurations that were started and have not finished. */
   running: () => Iterable<string>;
   onError: (error: unknown) => void;
   /** Overrides MARKER_MS. */
@@ -28,8 +28,8 @@ type OwnedConfigsOptions = {
 };
 
 /**
- * Finds the push configurations of owned shards that are not finished, and keeps no others in memory. Starting a shard reads both
- * buckets once, so a takeover costs one scan and not one read per configuration; later changes arrive through the watch.
+ * Finds the unfinished push configurations of owned shards, and keeps only those in memory. Starting a shard reads both buckets once, so a
+ * takeover costs one scan and not one read per configuration; later changes arrive through the watch.
  */
 export class OwnedConfigs {
   readonly #options: OwnedConfigsOptions;
@@ -37,7 +37,7 @@ export class OwnedConfigs {
   /** Owned shards that still need a scan. */
   readonly #unscanned = new Set<number>();
   #isScanning = false;
-  /** While the bucket is read from the beginning: running configurations that it has not shown yet. */
+  /** While the bucket is read from the beginning: running configurations that have not appeared yet. */
   #missing: Set<string> | undefined;
 
   constructor(options: OwnedConfigsOptions) {
@@ -60,8 +60,8 @@ export class OwnedConfigs {
         else this.#missing.delete(change.key);
       },
       ready: () => {
-        // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most
-        // configurations are finished.
+        // Looks for deletions that happened while the watch was down, which cause no change. Writes are found by a scan, as after a
+        // takeover, because most configurations are finished.
         for (const key of this.#missing ?? []) cancel(key);
         this.#missing = undefined;
         this.#scanLater(this.#owned);
@@ -117,7 +117,7 @@ export class OwnedConfigs {
     await Promise.resolve();
     while (this.#unscanned.size > 0 && !this.#options.signal.aborted) {
       const shards = new Set(this.#unscanned);
-      // Cleared before the scan: a shard that is lost and acquired again during the scan needs another one.
+      // Cleared before the scan, because a shard that is lost and acquired again during the scan needs another scan.
       this.#unscanned.clear();
       try {
         await this.#scan(shards);
@@ -127,7 +127,7 @@ export class OwnedConfigs {
         await new Promise(resolve => setTimeout(resolve, RESCAN_MS));
       }
     }
-    // Set synchronously after the loop condition, so that a shard that arrives later starts a new scan.
+    // Set synchronously after the loop condition, so that a shard which arrives later starts a new scan.
     this.#isScanning = false;
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Pace } from './pace.ts';
 
-test('the bytes of one second are sent at once; beyond that each byte waits for its time', () => {
+test('bytes for up to one second are sent at once; beyond that each byte waits for its time', () => {
   const pace = new Pace({ intervalMs: 0, bytesPerSecondMax: 1_000 });
   pace.sent(1_000, 0);
   assert.equal(pace.waitMs(0), 0, 'at the bound');

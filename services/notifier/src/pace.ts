@@ -5,12 +5,12 @@ export type PaceLimits = {
   bytesPerSecondMax: number;
 };
 
-/** Bytes that may be sent at once, expressed as the time that they take at the limit. */
+/** Bytes that may be sent at once, expressed as the time that sending them takes at the limit. */
 const BURST_MS = 1_000;
 
 /**
- * When the next notification of a webhook may be sent. A body larger than the limit is sent whole, and the next one waits for the time that
- * it takes at the limit: in A2A 0.3 each body is the whole task, which grows. Times are monotonic milliseconds.
+ * When the next notification of a webhook may be sent. A body larger than the limit is sent whole, and the next one waits as long as that
+ * body takes at the limit. In A2A 0.3 each body is the whole task, which keeps growing. Times are monotonic milliseconds.
  */
 export class Pace {
   readonly #limits: PaceLimits;
@@ -35,7 +35,7 @@ export class Pace {
     return Math.max(0, this.#notBefore - nowMs, this.#settledAt - BURST_MS - nowMs);
   }
 
-  /** Delay before a new `Pace` may send: it does not know the bytes counted here. */
+  /** Delay before a new `Pace` may send, because it does not know the bytes counted here. */
   settledInMs(nowMs: number): number {
     return Math.max(0, this.#notBefore - nowMs, this.#settledAt - nowMs);
   }

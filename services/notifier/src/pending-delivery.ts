@@ -14,7 +14,7 @@ export type PendingDelivery = {
   /** Trace contexts of its first and its last record. */
   trace?: TraceCarrier | undefined;
   lastTrace?: TraceCarrier | undefined;
-  /** The task after its last event, for dialects whose notifications hold the whole task. Set when the delivery is complete. */
+  /** The task after its last event, for dialects whose notifications contain the whole task. Set when the delivery is complete. */
   task?: Task | undefined;
   /** Index of the artifact within its task. */
   artifactIndex?: number | undefined;
@@ -27,9 +27,9 @@ export type PendingDelivery = {
 export const MERGED_BYTES_MAX = 128 * 1024;
 
 /**
- * Merges two waiting deliveries: chunks of one artifact, each appended to the previous one, become one chunk with the same text. A status,
- * another artifact or a replacing chunk is never merged, and the order never changes. A whole task contains the result of several artifact
- * events anyway. Returns undefined if the second one must stay a separate delivery.
+ * Merges two waiting deliveries. Chunks of one artifact, each appended to the previous one, become one chunk with the same text. A status,
+ * another artifact or a replacing chunk is never merged, and the order never changes. Deliveries of whole tasks are merged as well, because
+ * the later task contains the result of all artifact events. Returns undefined if the second one must stay a separate delivery.
  */
 export function mergeDeliveries(first: PendingDelivery, second: PendingDelivery): PendingDelivery | undefined {
   if (!('artifactUpdate' in first.event) || !('artifactUpdate' in second.event)) return undefined;

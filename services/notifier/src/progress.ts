@@ -2,8 +2,8 @@ import type { KeyValue, PushProgressEntry } from '@hopline/log';
 import type { PendingDelivery } from './pending-delivery.ts';
 
 /**
- * The durable progress of one webhook. Every write expects the revision of the previous one: if two notifiers both believe that they own a
- * shard, one of them fails with LogConflict after both have sent at most one delivery.
+ * The durable progress of one webhook. Every write expects the revision of the previous one. So if two notifiers both believe that they own
+ * a shard, one of them fails with LogConflict after each has sent at most one delivery.
  */
 export class Progress {
   readonly #bucket: KeyValue<PushProgressEntry>;
@@ -34,16 +34,16 @@ export class Progress {
   }
 
   /**
-   * Records, before sending, that the next delivery holds all events up to this generation. A retry by any notifier then has
-   * the same cursor and body, and a notifier that lost the shard fails here, before it sends. Otherwise a notifier that resumed
-   * after a pause could send one event that its successor had merged with the next, and the receiver would get text twice.
+   * Records, before sending, that the next delivery holds all events up to this generation. A retry by any notifier then has the same
+   * cursor and body, and a notifier that lost the shard fails here, before it sends. Otherwise a notifier that resumes after a pause could
+   * send an event that its successor has already merged with the next one, and the receiver would get text twice.
    */
   async begin(generation: number): Promise<void> {
     if (this.#value.sending === generation) return;
     await this.#write({ ...this.#value, sending: generation });
   }
 
-  /** Records an accepted delivery and the start of `next` in one write, so that under load a delivery costs one write. */
+  /** Records an accepted delivery and the start of `next` in one write, so that under load each delivery costs only one write. */
   async delivered(
     { generation, seq, terminal }: Pick<PendingDelivery, 'generation' | 'seq' | 'terminal'>,
     next?: PendingDelivery,
@@ -53,7 +53,7 @@ export class Progress {
     await this.#write({ config, generation, seq, failures: 0, ...sending, ...(terminal && { over: 'delivered' }) });
   }
 
-  /** Ends the webhook: its last event was delivered, or it is abandoned. */
+  /** Ends the webhook, because its last event was delivered or it is abandoned. */
   async finish(over: 'delivered' | 'abandoned'): Promise<void> {
     await this.#write({ ...this.#value, over });
   }

@@ -11,7 +11,10 @@ export type RetryLimits = {
   abandonAfterMs: number;
 };
 
-/** Attempts at a webhook that refuses (4xx, a redirect, a forbidden address), because the cause may be a deployment in progress. */
+/**
+ * Number of attempts if the webhook refuses (4xx, a redirect, a forbidden address). More than one, because the cause may be a deployment in
+ * progress.
+ */
 export const REFUSALS_MAX = 5;
 /** Upper bound of Retry-After. */
 export const WEBHOOK_RETRY_AFTER_MS_MAX = 60 * 60_000;

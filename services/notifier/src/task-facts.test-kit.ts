@@ -20,7 +20,7 @@ export class TaskFacts {
     await this.#task.message('hi', 'm', 'agent.argocd', 'transparent', this.#owner && { owner: this.#owner }).store();
   }
 
-  /** Appends exactly one event; the rules would also pass through intermediate states and close the lane. */
+  /** Appends exactly one event, because the rules would also pass through intermediate states and close the lane. */
   async status(state: TaskState): Promise<void> {
     const { taskId, contextId, generation } = this.#task.aggregate!;
     const event = { statusUpdate: { taskId, contextId, status: { state } } };

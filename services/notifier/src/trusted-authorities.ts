@@ -16,7 +16,9 @@ type TrustOptions = {
   recheckMs?: number;
 };
 
-/** Rejects when the file is unusable at start. A later unusable version is logged, and the previous authorities stay in force. */
+/**
+ * Rejects if the file is unusable at startup. If a later version is unusable, that is logged, and the previous authorities stay in force.
+ */
 export async function openTrust({ path, logger, recheckMs }: TrustOptions): Promise<Trust> {
   const onFault = (reason: string) =>
     logger.error({ reason }, 'HOPLINE_WEBHOOK_CA_FILE changed and is unusable; the previous certificates stay in force');
@@ -34,7 +36,7 @@ export async function openTrust({ path, logger, recheckMs }: TrustOptions): Prom
  */
 function contextOf(text: string): SecureContext {
   const certificates = text.match(CERTIFICATE) ?? [];
-  // OpenSSL skips certificates that it cannot parse, and every connection would fail later.
+  // OpenSSL skips certificates that it cannot parse, and then every connection would fail later.
   if (certificates.length === 0 || !certificates.every(isCertificate))
     throw new Error('the file contains no PEM certificate, or a malformed one');
   return createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });

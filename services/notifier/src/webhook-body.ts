@@ -5,8 +5,8 @@ import type { PendingDelivery } from './pending-delivery.ts';
 type NotificationForm = { content: 'event' | 'task'; type: string; needsHistory: boolean };
 
 /**
- * Forms of a notification by dialect. 1.0: one StreamResponse in its HTTP+JSON form ([A2A 1.0] 4.3.3). 0.3: the whole task,
- * as the 0.x SDKs post it. April 2025: the status or artifact event.
+ * Forms of a notification by dialect. 1.0: one StreamResponse in its HTTP+JSON form ([A2A 1.0] 4.3.3). 0.3: the whole task, like the 0.x
+ * SDKs. April 2025: the status or artifact event.
  */
 export const NOTIFICATION_FORMS: Readonly<Record<DialectName, NotificationForm>> = {
   '1.0': { content: 'event', type: A2A_JSON_TYPE, needsHistory: false },
@@ -21,8 +21,8 @@ export function isKnownDialect(name: string): name is DialectName {
 }
 
 /**
- * The body holds every event after the cursor in AFTER_HEADER, up to the one in CURSOR_HEADER. A repeated delivery has the same cursors and
- * the same body, unless the log has lost the newest progress of the webhook.
+ * The body contains every event after the cursor in AFTER_HEADER up to the one in CURSOR_HEADER. A repeated delivery has the same cursors
+ * and the same body, unless the log has lost the newest progress of the webhook.
  */
 export const CURSOR_HEADER = 'x-hopline-cursor';
 export const AFTER_HEADER = 'x-hopline-after';

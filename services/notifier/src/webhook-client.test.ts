@@ -84,7 +84,7 @@ suite('nothing is sent to this machine or a private network', () => {
       '[::]',
     ];
     for (const host of hosts) assert.deepEqual(await post(`http://${host}:${listening.port}/`), forbidden, host);
-    // The test's own name server answers for the name, as the hosts file would.
+    // The test's own name server resolves the name, as the hosts file would.
     for (const host of ['localhost', 'localhost.', 'a.localhost'])
       assert.deepEqual(
         await post(`http://${host}:${listening.port}/`, { resolve: names(['127.0.0.1', '::1']) }),
@@ -94,7 +94,7 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('a name that resolves to a private address is refused, even with a public one beside it, mapped, by NAT64 or for metadata', async () => {
+  test('a name that resolves to a private address is refused, even next to a public one, mapped, by NAT64 or for metadata', async () => {
     await using listening = await trap();
     for (const answer of [
       ['127.0.0.1'],
@@ -273,7 +273,7 @@ suite('responses of a webhook', () => {
     }
   });
 
-  test('attempts to one host are bounded; one that waits too long ends as busy, and a cancelled one stops', {
+  test('concurrent attempts to one host are bounded; an attempt that waits too long ends as busy, and a cancelled one stops', {
     timeout: 120_000,
   }, async () => {
     let inFlight = 0;

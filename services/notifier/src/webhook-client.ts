@@ -26,8 +26,8 @@ export type AttemptOutcome =
   | { kind: 'aborted' };
 
 /**
- * Logs and metrics get only `reason`, `code` and the host. `code`: the name that the system, TLS or OpenSSL gives the fault, such
- * as ECONNREFUSED.
+ * Logs and metrics get only `reason`, `code` and the host. `code`: the name of the fault in the system, TLS or OpenSSL, such as
+ * ECONNREFUSED.
  */
 export type AttemptFailure = {
   kind: 'failed';
@@ -48,7 +48,7 @@ type FailureReason =
   | 'forbidden_address'
   | 'forbidden_url'
   | 'unsendable'
-  /** No key of HOPLINE_SECRETS_KEY opens the secrets of the configuration. */
+  /** No key of HOPLINE_SECRETS_KEY can decrypt the secrets of the configuration. */
   | 'sealed'
   /** The configuration was written by a later version. */
   | 'unknown_dialect';
@@ -66,7 +66,7 @@ export class WebhookClient {
   readonly #slots: Semaphore;
   readonly #hostSlots: HostSemaphores;
 
-  /** Without `trust` the certificate authorities of Node apply. Tests override `resolve`. */
+  /** Default of `trust`: Node's certificate authorities. Tests replace `resolve`. */
   constructor(rules: WebhookRules, limits: WebhookLimits, { trust, resolve }: { trust?: Trust; resolve?: Resolve } = {}) {
     this.#limits = limits;
     this.#agent = webhookAgent({ rules, connectionsMax: limits.hostRequestsMax, resolve, trust });
@@ -74,10 +74,10 @@ export class WebhookClient {
     this.#hostSlots = new HostSemaphores(limits.hostRequestsMax);
   }
 
-  /** `slotWait` ends the wait for a slot, `signal` ends the attempt. */
+  /** `slotWait` ends the wait for a slot; `signal` ends the attempt. */
   async post(notification: WebhookRequest, slotWait: AbortSignal, signal: AbortSignal): Promise<AttemptOutcome> {
     const waiting = AbortSignal.any([slotWait, signal]);
-    // Takes the host's slot first: an attempt that waits for a slow host must not hold one of the slots that all hosts share.
+    // Takes the host's slot first, because an attempt that waits for a slow host must not hold one of the slots that all hosts share.
     const releaseHost = await this.#hostSlots.acquire(new URL(notification.url).host, waiting);
     if (releaseHost === undefined) return { kind: signal.aborted ? 'aborted' : 'busy' };
     try {
@@ -107,7 +107,7 @@ export class WebhookClient {
         dispatcher: this.#agent,
         signal: AbortSignal.any([timeout, signal]),
       });
-      // The status decides. A body that breaks off or never ends does not change the outcome.
+      // Only the status decides. A body that breaks off or never ends does not change the outcome.
       await response.body.dump({ limit: WEBHOOK_RESPONSE_BYTES_MAX, signal: AbortSignal.any([timeout, signal]) }).catch(() => {});
       return outcomeOf(response.statusCode, response.headers['retry-after']);
     } catch (error) {
@@ -129,7 +129,7 @@ function outcomeOf(status: number, retryAfter: string | string[] | undefined): A
   return { kind: 'failed', reason, status, retry, ...(waitMs !== undefined && { retryAfterMs: waitMs }) };
 }
 
-/** Parses Retry-After, which is in seconds or a date (RFC 9110 10.2.3). Undefined if it is absent or malformed. */
+/** Parses Retry-After, which has seconds or a date (RFC 9110 10.2.3). Undefined if it is absent or malformed. */
 export function retryAfterMs(value: string | string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
   if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1_000;

@@ -22,15 +22,15 @@ type WebhookAgentOptions = {
 };
 
 /**
- * HTTP client for webhooks. It opens no socket to a forbidden address, whatever the URL or the name server returns, follows no
- * redirect and uses no proxy.
+ * HTTP client for webhooks. It never opens a socket to a forbidden address, whatever the URL is or the name server returns. It follows no
+ * redirects and uses no proxy.
  */
 export function webhookAgent(options: WebhookAgentOptions): Agent {
   return new Agent({
     connect: guardedConnector(options),
     connections: options.connectionsMax,
     pipelining: 1,
-    // HTTP/2 would put all deliveries of an origin onto one connection, where one stalled delivery blocks the others.
+    // HTTP/2 would put all deliveries to an origin onto one connection, where one stalled delivery blocks the others.
     allowH2: false,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: RESPONSE_HEADERS_BYTES_MAX,
@@ -62,8 +62,8 @@ function guardedConnector({ rules, resolve, trust }: WebhookAgentOptions): build
 }
 
 /**
- * Creates a new connector when the trust changes: a resumed TLS session presents no certificate, so sessions of the old trust
- * must not be reused.
+ * Creates a new connector when the trusted authorities change. A resumed TLS session presents no certificate, so sessions that were opened
+ * with the old authorities must not be reused.
  */
 function trustedConnector(trust: Trust, build: (context: SecureContext) => buildConnector.connector): buildConnector.connector {
   let current: SecureContext | undefined;
@@ -75,7 +75,7 @@ function trustedConnector(trust: Trust, build: (context: SecureContext) => build
         current = context;
         connect(options, callback);
       })
-      // An error that a connector throws is a failed attempt; uncaught it would end the process.
+      // An error that a connector throws counts as a failed attempt. If it were not caught, it would end the process.
       .catch(error => callback(error, null));
   };
 }

@@ -26,7 +26,7 @@ const CONTENT: CallContent = {
 
 type Request = { role: Role; work: Work; id: string; trace: TraceCarrier | undefined };
 
-/** One task for the supervisor, the inputs of its producers, and what relays request. */
+/** One task for the supervisor, the inputs of its producers, and the requests of relays. */
 class Calls {
   readonly log = createMemoryLog({ shards: 1 });
   /** The relays' requests for the work of calls. */
@@ -52,7 +52,10 @@ class Calls {
     return { kind: 'call', call, agent: 'writer', ...more };
   }
 
-  /** A relay without a checkpoint, which reads every input again. `queues`: whether its requests for the work of calls reach the queue. */
+  /**
+   * A relay without a checkpoint, which therefore reads every input again. `queues`: whether its requests for the work of calls reach the
+   * queue.
+   */
   async relay({ queues = true, windowMs = 60_000 } = {}): Promise<Relay> {
     await this.log.leases.delete('shard.0');
     const processLog = this.log.another();
@@ -75,7 +78,7 @@ class Calls {
     }, `a task with ${condition}`);
   }
 
-  /** The ids that the next relay requests, at least `count` of them, before it has folded an input that follows all others. */
+  /** The ids that the next relay requests (at least `count` of them) before it has folded an input that follows all others. */
   async requestedBy(relay: Promise<Relay>, count: number): Promise<string[]> {
     this.requests.length = 0;
     const running = await relay;
@@ -207,7 +210,7 @@ test('after the duplicate window the work of a silent agent is requested again o
   assert.deepEqual(await task.requestedBy(task.relay({ windowMs: 0 }), 1), ['t:call-1-1']);
 });
 
-test('a call is requested again by the next relay even if earlier text, which still waits, keeps its record from counting as folded', async t => {
+test('the next relay requests a call again even if earlier text that still waits keeps the call’s record from counting as folded', async t => {
   const task = new Calls(t);
   const dead = await task.relay({ queues: false });
   await task.send();

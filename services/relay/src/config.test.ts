@@ -16,7 +16,7 @@ test('a task is copied forward at half of its retention by default; the setting 
 
 const HOUR_MS = 60 * 60_000;
 
-test('auth-required is bounded by default, input-required is not; both settings hold at their bounds', () => {
+test('auth-required has a default time limit, input-required has none; both settings work at their bounds', () => {
   const { HOPLINE_AUTH_REQUIRED_TIMEOUT_MS, HOPLINE_INPUT_TIMEOUT_MS } = relayConfig.load({});
   assert.deepEqual([HOPLINE_AUTH_REQUIRED_TIMEOUT_MS, HOPLINE_INPUT_TIMEOUT_MS], [HOUR_MS, undefined]);
   for (const name of ['HOPLINE_AUTH_REQUIRED_TIMEOUT_MS', 'HOPLINE_INPUT_TIMEOUT_MS'] as const) {

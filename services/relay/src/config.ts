@@ -6,8 +6,8 @@ import { TASK_BYTES_MAX } from './task-appender.ts';
 
 /**
  * input-required ends the turn and holds no resources, so it has no default limit. auth-required keeps the agent's call open, with a slot,
- * a connection and a work item: an agent would be blocked by as many forgotten logins as it has slots. An hour exceeds the lifetime of a
- * login (device codes: 15 to 30 minutes in practice; authorization codes: 10, RFC 6749 4.1.2).
+ * a connection and a work item, so without a limit an agent would be blocked by as many forgotten logins as it has slots. An hour exceeds
+ * the lifetime of a login (device codes: 15 to 30 minutes in practice; authorization codes: 10, RFC 6749 4.1.2).
  */
 const AUTH_REQUIRED_TIMEOUT_MS = 60 * 60_000;
 
@@ -86,7 +86,7 @@ export const relayConfig: Config<RelaySettings> = {
   },
 };
 
-/** Resolves the setting. Its default leaves half of the retention for an outage of all relays. */
+/** Resolves the setting. Its default leaves half of the retention time for an outage of all relays. */
 export function copyForwardAfterMs(
   settings: Pick<Settings<RelaySettings>, 'HOPLINE_COPY_FORWARD_AFTER_MS' | 'HOPLINE_TASKS_AGE_MS'>,
 ): number {

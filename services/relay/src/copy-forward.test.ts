@@ -137,7 +137,7 @@ test('a relay that dies between two parts leaves the task unchanged; the next on
   await relay.stop();
 });
 
-test('a fact that does not fit into a record beside the grown aggregate is not copied forward, and blocks nothing else', {
+test('a fact that does not fit into a record together with the grown aggregate is not copied forward, and blocks nothing else', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();

@@ -1,7 +1,9 @@
 import type { CopiedFacts, Fact, FactRecord } from '@hopline/events';
 import { type FactLog, fromStart, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 
-/** UTF-16 units of one part's facts as JSON, far below the log's record limit. A part with a single fact may be longer. */
+/**
+ * UTF-16 units of one part's facts as JSON, far below the log's limit for a record. A part that consists of a single fact may be longer.
+ */
 const PART_UNITS_MAX = 128 * 1024;
 
 /** Members of `FactRecord`: sequence of the task's first record, and when its facts were stored. */
@@ -9,9 +11,9 @@ export type TaskStart = { startSeq: number; startStoredAt: number };
 
 /**
  * Stores the facts of an open task again, in order and unchanged, so that retention never removes the start of a running task (PROTOCOL.md
- * 4.3). Only the last part moves the start: if a relay dies before it, its parts are never read. One part is in memory at a time. Rejects
- * as `append` does. Resolves with `tooLarge` when no record can hold a fact beside the grown aggregate: the task keeps its old start until
- * retention removes it. Resolves with `stopped` when `append` returns undefined, because the relay lost the task.
+ * 4.3). Only the last part moves the start, so if a relay dies before that, its parts are never read. Only one part at a time is in memory.
+ * Rejects like `append`. Resolves with `tooLarge` if no record can hold a fact together with the grown aggregate; the task then keeps its
+ * old start until retention removes it. Resolves with `stopped` when `append` returns undefined, because the relay lost the task.
  */
 export async function copyForward(
   facts: FactLog,
@@ -24,7 +26,7 @@ export async function copyForward(
   const oldStart = { startSeq, startStoredAt };
   let newStartSeq = 0;
   try {
-    // Does not use readTask: `newest` has only the aggregate, and readTask would mistake a copy in one part for the whole task.
+    // Does not use readTask, because `newest` has only the aggregate, and readTask would mistake a copy in one part for the whole task.
     for await (const copied of partsOf(fromStart(facts.read(aggregate.taskId, startSeqOf(newest))), partUnitsMax)) {
       const start = copied.last ? { startSeq: newStartSeq, startStoredAt: nowMs } : oldStart;
       const seq = await append({ v: 1, facts: [], aggregate, ...start, copied });

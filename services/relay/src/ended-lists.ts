@@ -21,13 +21,16 @@ import type { Logger } from '@hopline/telemetry';
 import { retryConflicts } from './retry-conflicts.ts';
 
 /**
- * Longest time before an ended task moves into its list. A list is read and written for each move, and with 256 shards an owner seldom has two tasks
- * that end in one shard within seconds.
+ * Longest time before an ended task moves into its list. It is long because each move reads and writes the list, and with 256 shards an
+ * owner seldom has two tasks that end in one shard within seconds.
  */
 const MOVE_MS = 30_000;
-/** How many times in that period the relay looks for lists that are due. */
+/** How often in that period the relay looks for lists that are due. */
 const LOOKS = 6;
-/** Tasks with which a list moves without that wait, so that an owner's entries stay few: a reader of its list reads them all. */
+/**
+ * Number of tasks at which a list moves without that wait. It keeps the entries of an owner few, because a reader of its list reads all of
+ * them.
+ */
 const MOVED_SOON_MIN = 8;
 /** Lists that are written at the same time, and entries of one list that are removed at the same time. */
 const LISTS_AT_ONCE_MAX = 8;
@@ -39,9 +42,9 @@ type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; re
 type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'facts' | 'layouts'>; logger: Logger; moveMs?: number };
 
 /**
- * Moves the entries of tasks that have ended into the lists of their owners: many tasks in one message, so that a list reads few messages
- * however many tasks a caller has, and the entries that a relay reads when it takes a shard are those of open tasks. An entry is removed
- * after the list with its task is stored, so a reader always finds the task.
+ * Moves the entries of ended tasks into the lists of their owners. A list has many tasks in one message, so that few messages must be read
+ * however many tasks a caller has, and a relay that takes a shard reads only the entries of open tasks. An entry is removed only after the
+ * list with its task is stored, so a reader always finds the task.
  */
 export class EndedLists {
   readonly #options: EndedListsOptions;
@@ -68,7 +71,7 @@ export class EndedLists {
     this.#waiting.set(taskId, { ...waiting, sinceMs: performance.now() });
   }
 
-  /** The shard has another owner, which finds the entries. */
+  /** The shard has another owner, which will find the entries. */
   forget(shard: number): void {
     for (const [taskId, waiting] of this.#waiting) if (waiting.shard === shard) this.#waiting.delete(taskId);
   }
@@ -117,8 +120,8 @@ export class EndedLists {
   }
 
   /**
-   * Removes the tasks of a shard whose facts are gone from the lists: retention has removed them, or the log has lost them. Each write of a list starts its
-   * age in the bucket again, so the age limit of the bucket does not remove them.
+   * Removes from the lists the tasks of a shard whose facts are gone, because retention has removed or the log has lost them. The age limit
+   * of the bucket does not do so, because the age of a list starts again with each write.
    */
   async removeGone(shard: number): Promise<void> {
     const { log, logger } = this.#options;
@@ -141,8 +144,9 @@ export class EndedLists {
   }
 
   /**
-   * The tasks of a list that name a record above the end of the log and have no facts: the stream of facts was lost and created again. Without facts,
-   * because such a task may be folded again from its inputs, and one that has just ended may be newer than `lastSeq`.
+   * The tasks of a list that name a record beyond the end of the log and have no facts, because the stream of facts was lost and created
+   * again. Both conditions are necessary: such a task may have been folded again from its inputs, and a task that has just ended may be
+   * newer than `lastSeq`.
    */
   async #lostTasks(prefix: string, { ended, pages }: EndedTasks, lastSeq: number): Promise<ReadonlySet<string>> {
     const { facts, taskLists } = this.#options.log;

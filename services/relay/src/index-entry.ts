@@ -1,6 +1,6 @@
 import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 
-/** Tries of one index write. Each conflict means that another relay has written, and a task has two relays during a takeover. */
+/** Number of tries of one index write. Each conflict means that another relay has written, and a task has two relays during a takeover. */
 export const INDEX_TRIES_MAX = 8;
 
 /** A task that has not ended, and the revision of its entry in the task lists. */
@@ -9,9 +9,9 @@ export type OpenTask = { entry: TaskIndexEntry; revision: number };
 /** An entry. Without `at`, the time of the previous entry is kept. */
 export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 /**
- * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be stored. `known`: the
- * entry as this process wrote it, or `absent` if it probably does not exist, which saves a read; an outdated one costs a conflict. `isSettled`:
- * called when no entry is stored. If it returns true, none is written.
+ * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be stored.
+ * `known`: the entry as this process wrote it, or `absent` if it probably does not exist. That saves a read; an outdated value costs a
+ * conflict. `isSettled`: called when no entry is stored. If it returns true, none is written.
  */
 export async function storeEntry(
   bucket: KeyValue<TaskIndexEntry>,
@@ -42,7 +42,7 @@ async function read(bucket: KeyValue<TaskIndexEntry>, key: string): Promise<Open
   return found && { entry: found.value, revision: found.revision };
 }
 
-/** Whether an entry comes from a later record than the stored one; a copy-forward keeps the generation. */
+/** Whether an entry comes from a later record than the stored one. A copy-forward keeps the generation. */
 export function replaces(entry: IndexWrite, stored: IndexWrite): boolean {
   if (entry.generation !== stored.generation) return entry.generation > stored.generation;
   return (entry.startStoredAt ?? 0) > (stored.startStoredAt ?? 0);

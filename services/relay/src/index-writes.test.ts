@@ -19,7 +19,7 @@ const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
 
 const ended = (generation: number): TaskIndexEntry => ({ ...entry(generation), state: 'TASK_STATE_COMPLETED' });
 
-/** A bucket whose writes wait, in the order they started, until the test lets them reach the log or fail. */
+/** A bucket whose writes wait in the order in which they started, until the test lets them reach the log or fail. */
 function slow(tasks: KeyValue<TaskIndexEntry>) {
   const waiting: { what: string; settle: (error?: Error) => void }[] = [];
   const wait = async (what: string): Promise<void> => {
@@ -146,7 +146,7 @@ test('a write with a known revision needs no read, and one with an older revisio
   assert.equal((await tasks.get('a'))?.value.generation, 6);
 });
 
-test('a task that ends soon has one write, at its end; a running task is written after RUNNING_INDEX_DELAY_MS', async () => {
+test('a task that ends soon is written once, at its end; a running task is written after RUNNING_INDEX_DELAY_MS', async () => {
   const { tasks } = createMemoryLog();
   const writes = new IndexWrites(tasks);
   const startedMs = performance.now();
@@ -174,7 +174,7 @@ test('an entry that shows a waiting task is replaced after INDEX_DELAY_MS, even 
   await works;
 });
 
-test('the entry by id is written without a read: a first one, and later ones of an open task', async () => {
+test('the entry by id is written without a read, both the first one and later ones of an open task', async () => {
   const { tasks } = createMemoryLog();
   const { counted, calls } = countCalls(tasks);
   const writes = new IndexWrites(counted);

@@ -3,19 +3,19 @@ import { BoundedMap, type Log } from '@hopline/log';
 import { type IndexWrite, type OpenTask, replaces, storeEntry } from './index-entry.ts';
 
 /**
- * Delay before the entry of a task that has ended or waits for its client is written. All its changes in this time take one write, which
- * does not compete with the first text of other tasks.
+ * Delay before the entry of a task that has ended or waits for its client is written. All changes in this time are combined into one write,
+ * which does not compete with the first text of other tasks.
  */
 const INDEX_DELAY_MS = 25;
 /**
- * Delay for a running task: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner takes one
- * write.
+ * Delay for a running task. It may be long, because lists read running tasks from the log and none of its deadlines is near. A task that
+ * ends sooner takes only one write.
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
-/** Open tasks whose entries by id are known without a read. */
+/** Number of open tasks whose entries by id are known without a read. */
 const KNOWN_TASKS_MAX = 16_384;
 
-/** The entries in the task lists: `open` are those of open tasks, as this relay knows them. */
+/** The entries in the task lists. `open`: those of open tasks, as far as this relay knows them. */
 type ListWrites = {
   readonly open: ReadonlyMap<string, OpenTask>;
   store(taskId: string, write: IndexWrite): Promise<void>;
@@ -23,8 +23,8 @@ type ListWrites = {
 
 /**
  * Writes the task index, one write per task at a time. Each write names the revision that it replaces, so that it never replaces the entry
- * of a later record: a relay that lost the task may have a write in flight, and a `working` entry for a task in input-required would cause no
- * deadline.
+ * of a later record. Otherwise the write of a relay that lost the task could set a `working` entry for a task in input-required, which
+ * would then get no deadline.
  */
 export class IndexWrites {
   readonly #tasks: Log['tasks'];
@@ -32,8 +32,8 @@ export class IndexWrites {
   readonly #waiting = new Map<string, WaitingWrite>();
   readonly #inFlight = new Map<string, Promise<unknown>>();
   /**
-   * The entries by id of open tasks, as this relay wrote them; undefined while a write is in flight and after one that failed. Those that changed
-   * longest ago are dropped first.
+   * The entries by id of open tasks, as this relay wrote them; undefined while a write is in flight and after a failed write. Those that
+   * changed longest ago are dropped first.
    */
   readonly #byId = new BoundedMap<string, OpenTask | undefined>(KNOWN_TASKS_MAX);
   #timer: NodeJS.Timeout | undefined;
@@ -62,7 +62,7 @@ export class IndexWrites {
     return waiting.stored.promise;
   }
 
-  /** Whether the stored entry shows that the task waits for its client: lists and the deadline of the answer depend on that entry. */
+  /** Whether the stored entry shows that the task waits for its client. Lists, and the deadline of the answer, depend on that entry. */
   #isShownWaiting(taskId: string): boolean {
     const known = this.#lists?.open.get(taskId);
     return known !== undefined && isInterrupted(known.entry.state);
@@ -107,7 +107,7 @@ export class IndexWrites {
     await this.#lists?.store(taskId, write);
     // Only lists show tasks, so the entry by id stays small.
     const { listed: _listed, ...byId } = write;
-    // A task of one turn, as most are, has no entry yet. Without a time of its own the new entry takes that of the stored one.
+    // A task of one turn, like most tasks, has no entry yet. If the new entry has no time of its own, it takes the time of the stored one.
     const isFirst = !this.#byId.has(taskId) && write.at !== undefined;
     const expected = isFirst ? 'absent' : this.#byId.get(taskId);
     this.#byId.set(taskId, undefined);
@@ -119,7 +119,7 @@ export class IndexWrites {
 
 type WaitingWrite = {
   entry: IndexWrite;
-  /** True if the task runs and its stored entry shows that. */
+  /** True if the task is running and its stored entry shows that. */
   mayWait: boolean;
   dueAtMs: number;
   stored: PromiseWithResolvers<void>;

@@ -18,7 +18,7 @@ import type { Logger } from '@hopline/telemetry';
 import type { EndedLists } from './ended-lists.ts';
 import type { ShardTasks } from './shard-tasks.ts';
 
-/** Maximum ended tasks of all lists that are held in memory. */
+/** Maximum number of ended tasks of all lists that are held in memory. */
 const TASKS_IN_MEMORY_MAX = 50_000;
 const WRITES_AT_ONCE_MAX = 64;
 const RETRY_MS_BASE = 500;
@@ -32,14 +32,14 @@ type ListMigrationOptions = {
   checkMs?: number | undefined;
 };
 
-/** Time between two checks whether the bucket of the lists is still the same. */
+/** Time between two checks whether the bucket of the lists is still the same one. */
 const CHECK_MS = 10_000;
 
 /**
- * Enters tasks into the task lists from their entries by task id: those of shards whose last owner was a relay of an earlier version, which wrote only
- * these entries, and all tasks after the bucket of the lists was lost and created again. The whole bucket of those entries is read once, for all such
- * shards of this relay together. Afterwards the lease has `listed`, and `listedIn`, when the bucket of the lists was created: servers wait for `listed`,
- * and the next relay does not enter the tasks again.
+ * Enters tasks into the task lists from their entries by task id. It does so for shards whose last owner was a relay of an earlier version,
+ * which wrote only entries by id, and for all shards after the bucket of the lists was lost and created again. The whole bucket of entries
+ * by id is read once for all such shards of this relay together. Afterwards the lease has `listed`, for which servers wait, and `listedIn`,
+ * the time at which the bucket of the lists was created, so that the next relay does not enter the tasks again.
  */
 export class ListMigration {
   readonly #options: ListMigrationOptions;
@@ -48,7 +48,7 @@ export class ListMigration {
   /** Shards that wait to be entered. */
   readonly #unlisted = new Set<number>();
   #isRunning = false;
-  /** When the bucket was created, as `extent` names it. */
+  /** When the bucket was created, as reported by `extent`. */
   #created = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -93,7 +93,7 @@ export class ListMigration {
     return (await this.#options.log.taskLists.extent()).created ?? 0;
   }
 
-  /** While the log is away, the next check does the work of this one. */
+  /** While the log is away nothing is done. The next check does the work of this one. */
   #onCheckFailed(error: unknown): void {
     if (!(error instanceof LogUnavailable))
       this.#options.logger.error({ err: error }, 'the bucket of the task lists could not be checked');
@@ -106,7 +106,7 @@ export class ListMigration {
     const shards = [...this.#listed, ...this.#unlisted];
     this.#listed.clear();
     for (const shard of shards) {
-      // The revisions that the relay knows are those of the lost bucket.
+      // The revisions that the relay knows belong to the lost bucket.
       this.#options.tasks.begin(shard);
       this.#unlisted.add(shard);
     }

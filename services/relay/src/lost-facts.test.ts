@@ -54,8 +54,8 @@ const isDone = ({ task }: Fold) => task?.status.state === COMPLETED;
 const hasText = (text: string) => (fold: Fold) => fold.textOf('response') === text;
 
 /**
- * Asserts that each generation follows the previous one, with one exception, whose generation is the time and whose event names the
- * previous generation.
+ * Asserts that each generation follows the previous one, except for one event whose generation is the time and which names the previous
+ * generation.
  */
 function assertLeap({ generations, losses }: Stored, startedAt: number): void {
   const leaps = generations.flatMap((generation, index) => {
@@ -102,7 +102,7 @@ test('a loss that removes the leap after an earlier loss does not make the relay
   const { lastSeq } = await log.facts.extent();
   await write(out, 'two ');
   const shown = [(await storedWhen(log, 't', hasText('one two '))).generations.at(-1)!];
-  // The task is ahead of the clock after the first of these.
+  // After the first of these, the task is ahead of the clock.
   for (let losses = 1; losses <= 2; losses += 1) {
     log.loseFacts(lastSeq);
     const again = await until(async () => {
@@ -128,7 +128,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
     if (when === 'while no relay runs') await relay.stop();
     log.loseFacts(lastSeq);
     if (when === 'while no relay runs') {
-      // Another task reuses the sequences, so the end of the log does not show the loss.
+      // Another task reuses the sequences, so the end of the log does not reveal the loss.
       for (let n = 1; n <= 20; n += 1) log.garbage('facts', 'x');
       relay = await relayOn(log.another());
     }
@@ -141,7 +141,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
   });
 }
 
-test('a loss that a later record hides is found by the next owner of a shard that was handed over before the check', {
+test('a loss hidden by a later record is found by the next owner if the shard was handed over before the check', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -221,7 +221,7 @@ test('when a relay dies while it folds lost facts again, its successor does the 
   await until(async () => (await log.leases.get('shard.0'))?.value.refoldTo === undefined);
 });
 
-test('facts that a dead relay stored after its last lease keep their generations for themselves when the log loses them', {
+test('if the log loses facts that a dead relay stored after its last lease, their generations are not used again', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -239,14 +239,14 @@ test('facts that a dead relay stored after its last lease keep their generations
   assert.equal(found.fold.textOf('response'), 'one two three ');
   assertLeap(found, startedAt);
   await second.stop();
-  // The next owner inherits the doubt, but this task is beyond it.
+  // The next owner inherits the doubt, but this task has already leaped.
   const third = await relayOn(log.another());
   t.after(() => third.stop());
   await complete(await begin(log, 'later', 'x'));
   assert.deepEqual((await storedWhen(log, 'later', isDone)).losses, []);
 });
 
-test('a task that its dead owner left continues above the lost generations, whenever its next input arrives', {
+test('a task of a dead owner continues above the lost generations, whenever its next input arrives', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -256,7 +256,7 @@ test('a task that its dead owner left continues above the lost generations, when
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
   await kill(processLog, first);
-  // The stream has another leader, which may have lost records.
+  // The stream has a new leader, which may have lost records.
   log.loseFacts((await log.facts.extent()).lastSeq);
   const second = await relayOn(log.another());
   await until(async () => typeof (await log.leases.get('shard.0'))?.value.leapTo === 'number');
@@ -270,7 +270,7 @@ test('a task that its dead owner left continues above the lost generations, when
   assertLeap(found, startedAt);
 });
 
-test('an append whose answer a stopped relay did not wait for is lost: the task continues above its generation', {
+test('if an append is lost whose answer a stopped relay did not await, the task continues above its generation', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });

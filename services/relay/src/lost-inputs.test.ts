@@ -11,7 +11,7 @@ async function write(out: InputWriter, text: string): Promise<void> {
   await out.flush();
 }
 
-/** Waits until another input of the same shard is folded after `seq`, which shows that a relay has read everything up to it. */
+/** Waits until another input of the same shard, stored after `seq`, is folded. That shows that a relay has read everything up to `seq`. */
 async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
   const stored = await sendMessage(log, 'other');
   assert.ok(stored.seq > seq);
@@ -74,7 +74,7 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 120
   await second.stop();
 });
 
-test('the next relay reads an input without a fact again, so that the following input is not mistaken for a gap', {
+test('the next relay reads an input without a fact again, so that the input after it does not look like a gap', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1 });
@@ -116,7 +116,7 @@ test('a task does not fail because an earlier version did not keep its last ordi
   await write(out, ' two');
   let folded = 0;
   for await (const { seq } of log.inputs.read('t')) folded = seq;
-  // An earlier version folds the record, and leaves unknown members unchanged.
+  // An earlier version folds the record, and leaves members unchanged that it does not know.
   const { seq: expected, record } = (await log.facts.last('t'))!;
   const [fact] = record.facts.filter(({ kind }) => kind === 'artifact.updated') as ArtifactUpdated[];
   const generation = record.aggregate.generation + 1;
@@ -134,7 +134,7 @@ test('a task does not fail because an earlier version did not keep its last ordi
   await second.stop();
 });
 
-test('the first record after a takeover has its time and cause, and each record the relay that stored it', async () => {
+test('the first record after a takeover has the takeover’s time and cause, and each record names the relay that stored it', async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);

@@ -14,7 +14,7 @@ const NEVER_MS = 3_600_000;
 const WORKS = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
 const ASKS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 
-/** Takes items and settles them without a word, as a server does that loses them. */
+/** Takes items and settles them silently, like a server that loses them. */
 function lose(log: MemoryLog, role = 'agent.echo' as const) {
   const stop = new AbortController();
   const jobs: Job[] = [];
@@ -30,7 +30,7 @@ function lose(log: MemoryLog, role = 'agent.echo' as const) {
   };
 }
 
-/** A worker takes the item of a new task, which is lost then, and writes that it works. */
+/** A worker takes the item of a new task, which is then lost, and writes that it is working. */
 async function beginAndLose(log: MemoryLog): Promise<void> {
   const lost = lose(log);
   await sendMessage(log);
@@ -88,7 +88,7 @@ test('a turn that had begun fails as retryable when its work item is gone', TIME
   await relay.stop();
 });
 
-test('a turn fails, too, if the log has lost its question while the index still shows it', TIMEOUT, async () => {
+test('a turn also fails if the log has lost its question while the index still shows it', TIMEOUT, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await beginAndLose(log);
@@ -103,7 +103,7 @@ test('a turn fails, too, if the log has lost its question while the index still 
   await relay.stop();
 });
 
-test('a turn fails, too, if the log has lost its end while the index still shows it', TIMEOUT, async () => {
+test('a turn also fails if the log has lost its end while the index still shows it', TIMEOUT, async () => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
   await beginAndLose(log);
@@ -121,7 +121,7 @@ test('a turn fails, too, if the log has lost its end while the index still shows
   await relay.stop();
 });
 
-test('a silent turn whose item is in the queue, or at a worker, is left alone', TIMEOUT, async () => {
+test('a silent turn is left alone if its item is in the queue or at a worker', TIMEOUT, async () => {
   const log = createMemoryLog();
   const looks: string[] = [];
   const processLog = log.another();

@@ -8,16 +8,21 @@ import { type Item, itemOf, messageItemId } from './side-effects.ts';
 
 /** Time between two checks. */
 const CHECK_MS = 5_000;
-/** Tasks that one check may examine: each costs a read of its newest record, and one of the queue if it is silent. */
+/** Number of tasks that one check may examine. Each costs a read of its newest record and, if it is silent, a read of the queue. */
 const EXAMINED_PER_CHECK_MAX = 256;
-/** The item of a turn that has not begun is looked for when nothing was stored for this long, and again each time it has passed. */
+/**
+ * The item of a turn that has not begun is looked for when nothing has been stored for this long, and again whenever this time has passed.
+ */
 export const UNBEGUN_SILENT_MS = 60_000;
-/** The same for a turn that has begun. Its worker may still run it, and be silent because its agent is. */
+/** The same time for a turn that has begun. Its worker may still run it, and may be silent because its agent is. */
 const BEGUN_SILENT_MS = 5 * 60_000;
-/** The same for a task that waits for its client according to its entry. The log may have lost the question, the input that made it, and the item. */
+/**
+ * The same time for a task that, according to its entry, waits for its client. The log may have lost the question, the input that made it,
+ * and the item.
+ */
 export const WAITING_SILENT_MS = 60 * 60_000;
 
-/** In milliseconds; for tests. */
+/** In milliseconds; only tests set it. */
 export type LostTurnsTimes = { checkMs?: number; unbegunSilentMs?: number; begunSilentMs?: number; waitingSilentMs?: number };
 
 type LostTurnsOptions = LostTurnsTimes & {
@@ -34,14 +39,18 @@ type LostTurnsOptions = LostTurnsTimes & {
 };
 
 /**
- * Finds turns whose work item the queue has lost (a single server lost power, or the stream was purged), so that no worker will ever begin or
- * end them. The entry of such a turn may already show the question that ended it, if the log has lost that, too. Queues the item of a turn that has not begun again. A turn that has begun fails as retryable, because a second item of it is not folded
- * (ADR 35); what its worker stored before is folded first. The supervisor does the same for the items of its calls.
+ * Finds turns whose work item the queue has lost (a single server lost power, or the stream was purged), so that no worker would ever begin
+ * or end them. The entry of such a turn may already show the question that ended it, even if the log has lost the question. If the turn has
+ * not begun, its item is queued again. If it has begun, it fails as retryable, because a second item would not be folded (ADR 35), after
+ * everything that its worker stored has been folded. The supervisor does the same for the items of its calls.
  */
 export class LostTurns {
   readonly #options: LostTurnsOptions;
   readonly #timer: NodeJS.Timeout;
-  /** When a task is examined next, epoch milliseconds, while its entry waits or does not. Absent: when its entry is old enough. */
+  /**
+   * When a task is examined next, in epoch milliseconds, depending on whether its entry shows that it waits. Absent: when its entry is old
+   * enough.
+   */
   readonly #dueAt = new Map<string, { at: number; isWaiting: boolean }>();
   #isChecking = false;
   #isStopped = false;
@@ -121,7 +130,7 @@ export class LostTurns {
     taskLogger(logger, taskId).warn({ turn, reason: 'work_lost' }, 'the queue had lost the work of the turn: it is queued again');
   }
 
-  /** The item that the message of the turn became. Undefined if the log no longer has the message. */
+  /** The item for the message of the turn. Undefined if the log no longer has the message. */
   async #firstItem(newest: StoredFacts): Promise<Item | undefined> {
     const { aggregate } = newest.record;
     for await (const { record } of fromStart(this.#options.log.facts.read(aggregate.taskId, startSeqOf(newest))))

@@ -5,12 +5,13 @@ import { Shard, type ShardContext } from './shard.ts';
 
 /**
  * Pause before a failed shard restarts, with full jitter and growing while the shard makes no progress. Each restart reads the lease and
- * opens a consumer. A log that refuses at once (no permission, a full account) would otherwise get ten of them per second for each shard.
+ * opens a consumer. Without the growing pause, a log that refuses immediately (no permission, a full account) would get ten restarts per
+ * second for each shard.
  */
 const RESTART_MS_MIN = 100;
-/** A log that is late for many shards at once would be kept so by their restarts (ADR 216). */
+/** If a log is late for many shards at once, frequent restarts would keep it late (ADR 216). */
 const RESTART_MS_MAX = 30_000;
-/** A shard that has not failed for this long restarts as soon as one that fails for the first time. */
+/** If a shard has not failed for this long, it restarts as quickly as after its first failure. */
 const FORGET_MS = 2 * 60_000;
 
 type OwnedShardsOptions = {
@@ -63,7 +64,7 @@ export class OwnedShards {
     const { context, metrics } = this.#options;
     this.#lines.acquired(index, cause, progress.checkpoint);
     metrics.ownedShards.add(1);
-    // Counters are created at start: one that appears with its first event would hide that event from every rate.
+    // Counters are created at startup, because a counter that first appears with an event would hide that event from every rate.
     for (const reason of ['conflict', 'log_fault'] as const) metrics.shardRestarts.add(0, { reason, shard: index });
     if (cause !== 'restarted') {
       metrics.takeovers.add(1, { reason: cause });
@@ -75,7 +76,7 @@ export class OwnedShards {
     shard.start();
   }
 
-  /** Resolves with the shard's progress; undefined for one that is not running. */
+  /** Resolves with the shard's progress; undefined if the shard is not running. */
   async stop(index: number): Promise<ShardProgress | undefined> {
     const shard = this.#running.get(index);
     if (shard === undefined) return undefined;

@@ -61,7 +61,7 @@ const settled = async (turns: Map<string, number>, outcome: string) => {
   await untilTick(() => turns.has(outcome));
 };
 
-test('one of the turns that end in a pause is measured, as the trace shows it; the others are counted', async t => {
+test('one of several turns that end within a pause is measured, and matches the trace; the others are counted', async t => {
   const log = createMemoryLog();
   const steps = await withRelay(log, () => Promise.all(['t1', 't2', 't3'].map(taskId => endedTask(log, taskId))));
   const { metrics, seconds, turns } = counted();
@@ -127,7 +127,7 @@ test('a turn that is too long, that the log no longer has, or that cannot be rea
   await outcomeOf(short, 'failed', broken);
 });
 
-test('a task with as many records as the limit is measured, one with a record more is too long', async () => {
+test('a task with as many records as the limit is measured, with one record more it is too long', async () => {
   const log = createMemoryLog();
   const step = await withRelay(log, () => endedTask(log, 't'));
   const stored = [...(await collect(log.facts.read('t', 1))), ...(await collect(log.inputs.read('t')))];

@@ -6,11 +6,11 @@ import type { StoredChange } from './pipeline-context.ts';
 
 /** Least milliseconds between two measurements. */
 export const PATH_PAUSE_MS = 1_000;
-/** A pause lasts this many times as long as the measurement before it, so that measuring takes at most 2 % of the time of a relay. */
+/** A pause lasts this many times as long as the preceding measurement, so that measuring takes at most 2 % of a relay's time. */
 const PAUSE_FACTOR = 50;
-/** Records of facts and inputs of a task that is measured. */
+/** Maximum number of records of facts and inputs of a measured task. */
 export const PATH_RECORDS_MAX = 5_000;
-/** Bytes that the records of facts of a task that is measured take in the log. Parsed, they take several times as much of a heap of 300 MiB. */
+/** Maximum bytes of the fact records of a measured task in the log. Parsed, they take several times as much of a heap of 300 MiB. */
 export const PATH_FACT_BYTES_MAX = 16 * 1024 * 1024;
 /** Bytes of inputs of a task that is measured. */
 export const PATH_INPUT_BYTES_MAX = 4 * 1024 * 1024;
@@ -29,9 +29,9 @@ type PathMeasurementOptions = {
 type EndedTurn = { taskId: string; turn: number; generation: number };
 
 /**
- * Measures how much of the time from question to end each hop delayed a turn. It reads a turn that has ended from the log, as `hopline trace`
- * does, so both have the same figures, and a takeover or the death of an agent is a hop like any other. It measures one turn at a
- * time, the last one that ended in a pause: the shares of the hops need a sample, not every turn.
+ * Measures how much of the time from question to end each hop delayed a turn. It reads an ended turn from the log, as `hopline trace` does,
+ * so that both have the same figures, and a takeover or the death of an agent is a hop like any other. It measures one turn at a time,
+ * namely the last one that ended during a pause, because a sample of turns is enough for the shares of the hops.
  */
 export class PathMeasurement {
   readonly #options: PathMeasurementOptions;
@@ -103,7 +103,7 @@ export class PathMeasurement {
     const { log, metrics } = this.#options;
     const paths = await readTaskPaths(log, taskId, LIMITS);
     const path = paths?.turns.find(one => one.turn === turn);
-    // A replica that lags answers without the end of the turn.
+    // A lagging replica answers without the end of the turn.
     if (paths === undefined || path === undefined || paths.generation < generation) return 'incomplete';
     for (const { hop, agent, ms } of costsOf([path])) metrics.pathTime.add(ms / 1_000, { hop, agent });
     return 'measured';

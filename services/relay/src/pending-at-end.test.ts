@@ -32,7 +32,7 @@ async function checkpointReachesEnd(log: MemoryLog): Promise<void> {
 const relayOn = (log: MemoryLog) => relayWith(log.another(), { coalesce: { ...COALESCE, eventCostMs: 80 } });
 
 for (const when of ['before', 'after'] as const) {
-  test(`half a surrogate pair ${when} the end of its task neither holds back the checkpoint nor stays in memory`, {
+  test(`half a surrogate pair ${when} the end of its task does not hold back the checkpoint or stay in memory`, {
     timeout: 120_000,
   }, async () => {
     const log = createMemoryLog({ shards: 1 });

@@ -142,7 +142,7 @@ test('a malformed input ends its task at once with a reason, even in the last re
   }
 });
 
-test('a malformed input of a producer that the task does not know, or of an earlier attempt, changes nothing', async () => {
+test('a malformed input changes nothing if its producer is unknown to the task or its attempt is an earlier one', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   await shard.append('t', { v: 1, at: 1, from: { ...FROM, attempt: 2 }, n: 1, inputs: [WORKING, OPEN] });
@@ -154,7 +154,7 @@ test('a malformed input of a producer that the task does not know, or of an earl
   assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', 'whole']);
 });
 
-test('after a skipped agent record its task fails at the next one, because its text would have a hole', async () => {
+test('after an agent’s record was skipped, its task fails at the next record, because its text would have a gap', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   await shard.agent('t', 1, WORKING, OPEN);
@@ -189,7 +189,7 @@ test('an input of an unknown kind is skipped and counted: it neither ends the ta
   assert.deepEqual([shard.rejected, shard.failures], [[], []]);
 });
 
-test('an input may nest INPUT_DEPTH_MAX levels; one more fails its task, whatever its depth', async () => {
+test('an input may nest INPUT_DEPTH_MAX levels; with one more or any greater depth its task fails', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   // The input, its list of parts, the part and its data are four levels.
@@ -330,7 +330,7 @@ test('no mutated record stops a shard', async () => {
   );
 });
 
-/** A copy in which members, counted depth first, are removed or replaced. */
+/** A copy of a value in which some members, numbered depth first, are removed or replaced. */
 function mutated(base: unknown, mutations: readonly { at: number; value: unknown; remove: boolean }[]): unknown {
   const copy = structuredClone(base);
   const members: [object, string][] = [];
@@ -400,7 +400,7 @@ test('times of facts follow the wall clock and never decrease; a hold does not d
     }
   };
   assert.deepEqual(await times(3), [1_000_000, 1_000_000, 1_000_000]);
-  // The clock is set back while text is held; later the machine was suspended.
+  // The clock is set back while text is held. Later the machine was suspended.
   wallMs = 1_000;
   await shard.agent('t', 6, { kind: 'text', lane: 'a', tokens: [' four'] });
   assert.equal((await times(4)).at(-1), 1_000_000);
@@ -409,7 +409,7 @@ test('times of facts follow the wall clock and never decrease; a hold does not d
   assert.equal((await times(6)).at(-1), 9_000_000);
 });
 
-test('log lines for rejected records are limited per minute, contain no content, and count those left out', () => {
+test('log lines for rejected records are limited per minute, contain no content, and count the omitted ones', () => {
   const lines: Record<string, unknown>[] = [];
   const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
   const capturing = {

@@ -10,14 +10,14 @@ export type RejectedRecord = Omit<RejectedInput, 'fault'> & {
   error?: unknown;
 };
 
-/** Log lines for rejected records in one minute and one relay; the metric counts all of them. */
+/** Maximum number of log lines for rejected records per minute and relay. The metric counts all rejected records. */
 export const REJECTED_LINES_PER_MINUTE_MAX = 60;
 const MINUTE_MS = 60_000;
 
 /**
- * Makes rejected records visible: a metric by reason, and a log line with the sequence of each. The line takes the place of a dead letter:
- * the record itself stays in the input log, where it can be found by its sequence until retention removes it. A copy elsewhere would need
- * its own bound, owner and protection.
+ * Makes rejected records visible: a metric by reason, and a log line with the sequence of each. The line replaces a dead letter: the record
+ * itself stays in the input log, where it can be found by its sequence until retention removes it. A copy elsewhere would need a bound, an
+ * owner and protection of its own.
  */
 export class RejectedRecords {
   readonly #metrics: Pick<HopMetrics, 'recordsRejected'>;

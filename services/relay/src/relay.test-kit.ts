@@ -8,12 +8,12 @@ import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createRelay, type Relay, type RelayDeps } from './relay.ts';
 
-/** The task of every function below that does not name one. */
+/** The task for every function below that does not name one. */
 const TASK = 't';
 /** Time limit of a wait for records. */
 const PATIENCE_MS = 60_000;
 
-/** Settings with which every token is stored as it arrives. */
+/** Settings that store every token as it arrives. */
 export const COALESCE = { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 };
 export const logger = createLogger({ service: 'relay', instance: 'test', level: 'fatal' });
 
@@ -93,7 +93,7 @@ export function recordsOf(log: MemoryLog, taskId = TASK): Promise<StoredFacts[]>
   return collect(log.facts.read(taskId, 1));
 }
 
-/** Resolves with the task as a client sees it, when it meets a condition. */
+/** Resolves with the task as a client sees it, as soon as the task meets a condition. */
 export async function shownWhen(log: MemoryLog, met: (fold: Fold) => boolean, taskId = TASK): Promise<Fold> {
   let fold = new Fold();
   await until(

@@ -69,7 +69,7 @@ test('the aggregate of a record equals the fold of all facts, so a new owner nee
   await relay.stop();
 });
 
-test('a message whose task id is new creates the task without a read of the log; after a takeover the task is read', {
+test('a message with a new task id creates the task without reading the log; after a takeover the task is read', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -90,7 +90,7 @@ test('a message whose task id is new creates the task without a read of the log;
   const second = await relayOn(log);
   await until(async () => (await messagesOf('waiting')).length === 1);
   assert.ok(read.has('waiting'));
-  // If the input wrongly claims to create the task, the append conflicts, the shard restarts, and the task is read.
+  // If the input wrongly claims to create the task, the append conflicts, the shard restarts, and the task is then read.
   await sendMessage(log, 'live', { messageId: 'm2', creates: true });
   await until(async () => (await messagesOf('live')).length === 2);
   assert.deepEqual(await messagesOf('live'), ['m1', 'm2']);
@@ -274,7 +274,7 @@ test('promise 1: relay deaths, conflicts and lost acknowledgements change no cha
   );
 });
 
-test('promise 1: a held half of a surrogate pair survives a later notice and the death of its relay', async () => {
+test('promise 1: half of a surrogate pair that is held survives a later notice and the death of its relay', async () => {
   const log = createMemoryLog();
   let processLog = log.another();
   const dead = await relayOn(processLog);
@@ -414,7 +414,7 @@ test('a relay that takes over logs its shards together, at its start and after t
   assert.equal(lines.findLast(({ msg }) => msg === 'shards released')?.shards, 16);
 });
 
-test('a relay that stops while the work queue is full no longer requests work; the next owner of the shard does', {
+test('a relay that stops while the work queue is full no longer requests work; the next owner of the shard requests it', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();

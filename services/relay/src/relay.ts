@@ -47,11 +47,11 @@ export type RelayDeps = {
   moveMs?: number;
   /** Time between two checks whether the bucket of the task lists was created again, in milliseconds; default CHECK_MS. */
   listsCheckMs?: number;
-  /** Least milliseconds between two turns whose critical path is measured; default PATH_PAUSE_MS. */
+  /** Minimum number of milliseconds between two turns whose critical path is measured; default PATH_PAUSE_MS. */
   pathPauseMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
   silentMs?: number;
-  /** Times of the check for lost work items; the defaults are those of lost-turns.ts. */
+  /** Times of the checks for lost work items. The defaults are in lost-turns.ts. */
   lostTurns?: LostTurnsTimes;
 };
 
@@ -61,7 +61,7 @@ export type Relay = {
   stop(): Promise<void>;
 };
 
-/** Starts the only writer of facts. Resolves when it owns the shards that were free. */
+/** Starts the only writer of facts. Resolves when it owns the shards that were free at the start. */
 export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;
@@ -150,7 +150,7 @@ function shardLeases(
     startShard: (shard, progress, cause) => {
       owned.start(shard, progress, cause);
       tasks.begin(shard);
-      // Tasks of later layouts were never written by a relay from before the lists.
+      // No relay of a version without task lists has ever written tasks of later layouts.
       migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts), progress.listedIn);
     },
     stopShard: async shard => {
@@ -184,7 +184,7 @@ function retentionSweep(deps: RelayDeps, { index, tasks, owned }: SweptState): R
   });
 }
 
-/** The open tasks of this relay's shards, for checks of all of them. */
+/** The open tasks of this relay's shards, for checks that go over all of them. */
 function ownedTasks({ log }: Pick<RelayDeps, 'log'>, { tasks, owned }: Pick<SweptState, 'tasks' | 'owned'>) {
   const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.layouts));
   return {
@@ -204,7 +204,7 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
   ];
 }
 
-/** Shards whose checks run at the same time. They take milliseconds, and each makes up to 16 requests at once. */
+/** Number of shards whose checks run at the same time. A check takes milliseconds, and makes up to 16 requests at once. */
 const BEGINS_AT_ONCE_MAX = 8;
 
 /** Shards that start together share one reading of the leaderships. */

@@ -12,14 +12,14 @@ type ReportOptions = {
   /** Epoch milliseconds at which the server received the newest message. */
   receivedAt: number | undefined;
   /**
-   * Set for the first record of a task that another relay began: since when no relay folded the task, in epoch milliseconds.
+   * Set for the first record of a task that another relay began: the time since which no relay had folded the task, in epoch milliseconds.
    */
   unfoldedSince: number | undefined;
 };
 
 /**
- * Counts the facts of a stored record, measures the hops of their chunks, and logs one line for each change of the task's state; text is not
- * logged. Counts facts instead of decisions, so that the figures agree with the log.
+ * Counts the facts of a stored record, measures the hops of their chunks, and logs one line for each change of the task's state; text is
+ * not logged. It counts facts rather than decisions, so that the figures agree with the log.
  */
 export function reportStored(
   step: StoredChange,
@@ -70,7 +70,7 @@ function measureChunk(
   metrics.hopDuration.recordMs(waitMs, { hop: 'wait_for_append', agent }, trace);
 }
 
-/** A chunk of another version may have a reason that this one does not know. */
+/** A chunk of another version may have a reason that this version does not know. */
 function flushReasonOf(reason: string): FlushReason | 'other' {
   return FLUSH_REASONS.find(known => known === reason) ?? 'other';
 }

@@ -82,7 +82,7 @@ test('open tasks outlive a log that others fill three times, and lose no fact [S
   await relay.stop();
 });
 
-test('a working task that was silent for as long as copies by age permit fails instead of being copied forever', {
+test('a working task that stays silent between two copies by age fails instead of being copied forever', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, factsBytesMax: BYTES_MAX });
@@ -292,7 +292,7 @@ test('a task whose beginning is gone is not copied, because the copy would prese
   assert.deepEqual((await sweepOver(createMemoryLog(), tasks, 0, { facts })).inputs, ['whole:copy-forward:101']);
 });
 
-test('one sweep examines at most EXAMINED_PER_SWEEP_MAX tasks', async () => {
+test('a sweep examines at most EXAMINED_PER_SWEEP_MAX tasks', async () => {
   const tasks = Array.from({ length: EXAMINED_PER_SWEEP_MAX + 1 }, (_, index): [string, OpenTask] => [
     `t${index}`,
     openTask(9_999),

@@ -10,18 +10,22 @@ import { copyForwardInput } from './task-deadlines.ts';
 
 /** Time between two sweeps. */
 const RETENTION_SWEEP_MS = 5_000;
-/** An open task is copied forward when its beginning would be discarded after this share of the log's maximum bytes. */
+/**
+ * An open task is copied forward when only this share of the log's maximum bytes can still be written before its beginning is discarded.
+ */
 export const COPY_FORWARD_MARGIN = 0.25;
-/** Copies that one sweep may start. A copy stores all facts of its task again, which brings all other tasks closer to the limit. */
+/**
+ * Number of copies that one sweep may start. A copy stores all facts of its task again, which brings all other tasks closer to the limit.
+ */
 export const COPIES_PER_SWEEP_MAX = 64;
 /** Index entries that one sweep may write again. */
 export const ENTRIES_PER_SWEEP_MAX = 1_000;
 /**
- * Tasks that one sweep may examine, beginning with those examined longest ago: each costs a read, and thousands may wait for their
- * clients.
+ * Number of tasks that one sweep may examine, beginning with those examined longest ago. Each costs a read, and thousands may wait for
+ * their clients.
  */
 export const EXAMINED_PER_SWEEP_MAX = 256;
-/** An open task without a fact for this long is examined, once per this time. */
+/** An open task that has had no fact for this long is examined, once per this time. */
 export const SILENT_MS_MIN = 60_000;
 
 type RetentionSweepOptions = {
@@ -43,14 +47,14 @@ type RetentionSweepOptions = {
 };
 
 /**
- * Protects open tasks from retention by bytes: copies their facts forward, writes their index entries again, and ends a
- * task whose worker has finished while its last inputs were removed before a relay read them. If an entry was lost with
- * its relay, and its inputs were removed too, the entry is written from the log.
+ * Protects open tasks from retention by bytes: copies their facts forward, writes their index entries again, and ends a task whose worker
+ * has finished while its last inputs were removed before a relay read them. If an entry was lost together with its relay and the task's
+ * inputs were removed, the entry is written again from the log.
  */
 export class RetentionSweep {
   readonly #options: RetentionSweepOptions;
   readonly #timer: NodeJS.Timeout;
-  /** `startSeq` of the start whose copy was requested, by task: a start that cannot be copied is not tried again in each sweep. */
+  /** `startSeq` of the start whose copy was requested, by task, so that a start that cannot be copied is not tried again in each sweep. */
   readonly #copied = new Map<string, number>();
   readonly #examinedAt = new Map<string, number>();
   #isSweeping = false;
@@ -91,7 +95,7 @@ export class RetentionSweep {
     const due = this.#owned(tasks, ({ entry: { startSeq, generation } }, taskId) => {
       const extent = extents.of(taskId);
       const below = copyForwardBelow(extent);
-      // If the beginning of a task is gone, it is not copied: a copy would present a part as the whole task.
+      // If the beginning of a task is gone, the task is not copied, because a copy would present a part as the whole task.
       const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
       return isOld && this.#copied.get(taskId) !== startSeq;
     });
@@ -104,7 +108,9 @@ export class RetentionSweep {
     }
   }
 
-  /** Writes index entries of open tasks again: deadlines and copies follow from them, and the index also removes its oldest entries. */
+  /**
+   * Writes index entries of open tasks again, because deadlines and copies follow from them, and the index also removes its oldest entries.
+   */
   async #keepIndexed(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
     const below = copyForwardBelow(extent);
     if (below <= extent.firstSeq) return;
@@ -132,7 +138,8 @@ export class RetentionSweep {
       const newest = await this.#options.log.facts.last(taskId);
       if (newest === undefined) continue;
       const { aggregate } = newest.record;
-      // The relay died between writing the record and the index entry, and no input is left from which a successor would write the entry.
+      // The relay died after writing the record and before writing the index entry, and no input is left from which a successor would write
+      // the entry.
       if (aggregate.generation > entry.generation) {
         await this.#options.index.put(taskId, indexEntry(changeOf(newest), aggregate.at));
         continue;
@@ -145,7 +152,7 @@ export class RetentionSweep {
     }
   }
 
-  /** Tasks of this relay's shards. `isDue` is checked first, because it does not need the shard. */
+  /** Tasks of this relay's shards. `isDue` is checked first, because it does not depend on the shard. */
   #owned(tasks: ReadonlyMap<string, OpenTask>, isDue: (task: OpenTask, taskId: string) => boolean): [string, OpenTask][] {
     return [...tasks].filter(([taskId, task]) => isDue(task, taskId) && this.#options.owns(taskId));
   }
@@ -172,7 +179,10 @@ export class RetentionSweep {
   }
 }
 
-/** Open tasks that begin before this sequence are copied forward. Over many records, the share of sequences equals the share of bytes. */
+/**
+ * Open tasks that begin before this sequence are copied forward. Averaged over many records, the share of sequences equals the share of
+ * bytes.
+ */
 export function copyForwardBelow({ firstSeq, lastSeq, fill }: StreamExtent): number {
   const written = lastSeq + 1 - firstSeq;
   const room = 1 - fill;

@@ -1,9 +1,9 @@
 import { LogConflict } from '@hopline/log';
 
-/** Tries of one write. A conflict is a write of another relay. */
+/** Number of tries of one write. A conflict means that another relay has written. */
 const WRITE_TRIES_MAX = 4;
 
-/** Repeats a read and a write by its revision while other relays write in between. */
+/** Repeats a read and a conditional write of its revision while other relays write in between. */
 export async function retryConflicts<T>(write: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {

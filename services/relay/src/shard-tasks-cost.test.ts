@@ -9,10 +9,10 @@ import { EndedLists } from './ended-lists.ts';
 import { ShardTasks } from './shard-tasks.ts';
 
 const TASKS = 5_000;
-/** Blocks of code that run for an open task when its shard ends. */
+/** Number of code blocks that run for an open task when its shard ends. */
 const BLOCKS_MAX = 20;
 
-test('a relay that releases its shards looks at each open task once, and not for each shard', async t => {
+test('a relay that releases its shards examines each open task once, not once for each shard', async t => {
   const log = createMemoryLog({ shards: SHARDS_DEFAULT });
   const logger = createLogger({ service: 'relay', instance: 'test', level: 'silent' });
   const ended = new EndedLists({ log, logger });

@@ -16,14 +16,14 @@ import type { EndedLists } from './ended-lists.ts';
 import { type IndexWrite, type OpenTask, storeEntry } from './index-entry.ts';
 import { changeOf, indexEntry } from './side-effects.ts';
 
-/** Pause before entries are read again that could not be read. */
+/** Pause before entries that could not be read are read again. */
 const RELOAD_MS_BASE = 200;
 const RELOAD_MS_MAX = 5_000;
-/** Time between two reads of the entries of a shard, which find entries that no relay of the shard wrote. */
+/** Time between two reads of a shard's entries, which find entries that no relay of the shard has written. */
 const RECHECK_MS = 10 * 60_000;
-/** Reads of the entries of a shard for each removal of tasks from its lists whose facts are gone: once per hour. */
+/** Number of such reads between two removals of tasks whose facts are gone from the lists of a shard: once per hour. */
 const READS_PER_REMOVAL = 6;
-/** An entry without a fact is removed after this long, because its server ended before it stored the message. */
+/** An entry without a fact is removed after this long. Its server ended before it stored the message. */
 const UNSTORED_MS_MAX = 60 * 60_000;
 
 type ShardTasksOptions = {
@@ -44,9 +44,9 @@ type ShardTasksOptions = {
 export class ShardTasks {
   readonly #options: ShardTasksOptions;
   readonly #open = new Map<string, OpenTask>();
-  /** Their ids. A relay that stops releases hundreds of shards, and may have a hundred thousand open tasks. */
+  /** The ids of these tasks by shard. A relay that stops releases hundreds of shards, and may have a hundred thousand open tasks. */
   readonly #openOf = new Map<number, Set<string>>();
-  /** The owned shards. A shard that leaves and comes back has another signal. */
+  /** The owned shards. A shard that is released and taken again has a new signal. */
   readonly #owned = new Map<number, AbortController>();
 
   constructor(options: ShardTasksOptions) {
@@ -81,7 +81,7 @@ export class ShardTasks {
     const { taskLists, tasks, layouts } = this.#options.log;
     const key = listKeyOf(taskId, write, layouts);
     const isSettled = async () => {
-      // The entry by id is written after this one, so this one was stored and has since moved to the ended tasks.
+      // The entry by id is written after this one, so this one was stored, and has since moved to the ended tasks.
       const byId = isTerminal(write.state) ? (await tasks.get(taskId))?.value : undefined;
       return byId !== undefined && isTerminal(byId.state) && byId.generation >= write.generation;
     };
@@ -89,7 +89,7 @@ export class ShardTasks {
     if (stored !== undefined) this.apply(taskId, stored);
   }
 
-  /** Writes an entry again, unchanged, because the bucket is about to remove it. A conflict is a newer entry. */
+  /** Writes an entry again, unchanged, because the bucket is about to remove it. A conflict means that there is a newer entry. */
   async rewrite(taskId: string, { entry, revision }: OpenTask): Promise<void> {
     const { taskLists, layouts } = this.#options.log;
     try {
@@ -101,13 +101,13 @@ export class ShardTasks {
   }
 
   /**
-   * Takes a task of which the log has lost the newest records, while the index still shows them. If these ended the task, its entry has left the open
-   * ones, although it goes on: without this nothing would look for its work.
+   * Takes a task whose newest records the log has lost, while the index still shows them. If those records ended the task, its entry is no
+   * longer among the open ones, although the task goes on. Without this call its work would never be looked for.
    */
   reopen(newest: StoredFacts): void {
     const { aggregate } = newest.record;
     if (isTerminal(aggregate.state) || this.#open.has(aggregate.taskId)) return;
-    // A revision that no entry has: the next write reads the stored one.
+    // A revision that no entry has, so that the next write reads the stored one.
     this.apply(aggregate.taskId, { entry: indexEntry(changeOf(newest), aggregate.at), revision: 0 });
   }
 
@@ -141,7 +141,7 @@ export class ShardTasks {
       try {
         await this.#load(shard, signal);
         failures = 0;
-        // Not with the first one, because a relay that starts reads the entries of all its shards.
+        // Not together with the first one, because a relay that is starting reads the entries of all its shards.
         if (reads++ % READS_PER_REMOVAL === 1 && !signal.aborted) await ended.removeGone(shard);
       } catch (error) {
         if (signal.aborted) return;
@@ -167,7 +167,7 @@ export class ShardTasks {
     for (const [taskId, task, key] of doubtful) if (!signal.aborted) await this.#verify(taskId, task, key);
   }
 
-  /** Checks an entry that a server wrote and that the relay of its shard should have replaced long ago. */
+  /** Checks an entry that a server wrote and that the shard's relay should have replaced long ago. */
   async #verify(taskId: string, { revision }: OpenTask, key: string): Promise<void> {
     const { log, logger } = this.#options;
     const newest = await log.facts.last(taskId);

@@ -36,7 +36,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
   };
 }
 
-/** Instruments of a relay that call `onRejected` with the reason of each rejection. */
+/** Relay instruments that pass the reason of each rejection to `onRejected`. */
 export function metricsOf(onRejected: (reason: string) => void): HopMetrics {
   const inputsRejected: HopMetrics['inputsRejected'] = { add: (_count, { reason = '' } = {}) => onRejected(reason) };
   return { ...createHopMetrics('relay'), inputsRejected };

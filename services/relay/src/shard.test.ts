@@ -69,7 +69,7 @@ for (const [when, isSwept] of [
   ['before the first check', false],
   ['after a check', true],
 ] as const) {
-  test(`a loss ${when} is noticed within SWEEP_MS although another task goes on past the lost sequences`, async t => {
+  test(`a loss ${when} is noticed within SWEEP_MS, even if another task continues past the lost sequences`, async t => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const log = createMemoryLog({ shards: 1 });
     const failures: unknown[] = [];
@@ -101,7 +101,7 @@ for (const [when, isSwept] of [
       assert.equal(failures.length, 0);
       await sweep();
       assert.ok(failures[0] instanceof HistoryLost);
-      // The shard that starts again must find the same loss.
+      // The shard that starts again must detect the same loss.
       const lostMarks = await Promise.all(shard.progress.unproven!.map(mark => log.facts.isLost(mark)));
       assert.ok(lostMarks.includes(true));
     } finally {
@@ -134,7 +134,7 @@ test('a shard checks its newest record with each sweep, and only every CHECK_OLD
   try {
     await store('first');
     assert.equal(await looksAt(SWEEP_MS), true);
-    // The task leaves memory: its record is looked for once more.
+    // The task leaves memory, so its record is looked for once more.
     await looksAt(IDLE_MS);
     const oldMs = CHECK_OFTEN_MS;
     assert.equal(await looksAt(oldMs - 2), true);
@@ -174,7 +174,7 @@ test('a loss is noticed if the log has another record than the index names, or n
   }
 });
 
-test('a shard reads no more than its limit while an append is pending, even with large records, and knows how old its oldest input is', async t => {
+test('while an append is pending, a shard reads no more than its limit, even with large records, and knows the age of its oldest input', async t => {
   const log = createMemoryLog({ shards: 1 });
   const { append } = log.facts;
   const release = Promise.withResolvers<void>();

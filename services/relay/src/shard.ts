@@ -17,33 +17,40 @@ import { TaskPipeline } from './task-pipeline.ts';
 import type { WaitingInputs } from './waiting-inputs.ts';
 
 /**
- * Limit of the inputs that wait in a relay: those that wait for an append, in UTF-16 units, and those that wait for their task to be read, in bytes. Above
- * it, shards that hold more than an equal part pause reading until the log catches up, so a shard whose log does not answer never stops the others.
+ * Limit of the inputs that wait in a relay, either for an append (in UTF-16 units) or for their task to be read (in bytes). Above it,
+ * shards that hold more than an equal share pause reading until the log catches up, so that a shard whose log does not answer never stops
+ * the others.
  */
 export const RELAY_WAITING_UNITS_MAX = 16 * 1024 * 1024;
-/** A task without input for this long is evicted from memory; its next input loads it from the log. */
+/** A task that has had no input for this long is evicted from memory. Its next input loads it from the log. */
 export const IDLE_MS = 30_000;
-/** As above, for a task that has ended: few inputs follow its end, and every checkpoint visits each task in memory. */
+/**
+ * The same time for a task that has ended. It is shorter, because few inputs follow the end, and every checkpoint visits each task in
+ * memory.
+ */
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
-/** Records, or bytes of records, between two checks of the bound, because a check costs one step per task. */
+/** Number of records, or of their bytes, between two checks of the limit, because a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
 const BYTES_PER_CHECK = 256 * 1024;
-/** Records of a task after which the folded ones are forgotten. */
+/** Number of records of a task after which the folded ones are dropped. */
 const RECORDS_PER_FORGET = 64;
 
 export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   inputs: InputLog;
   /** Shared by the shards of the relay. */
   waiting: WaitingInputs;
-  /** `leadership` of the stream of facts that a shard writes. */
+  /** `leadership` of the stream of facts to which a shard writes. */
   leadershipOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
-  /** Called for a task that is folded again, with its newest record, when the index shows a later one. */
+  /** Called for a task that is folded again, with its newest record, if the index shows a later one. */
   onLostNewest: (newest: StoredFacts) => void;
-  /** Shared by the shards of the relay. A shard that begins checks its records in a slot: many shards at once would make thousands of requests. */
+  /**
+   * Shared by the shards of the relay. A starting shard checks its records in one of these slots, because many shards at once would make
+   * thousands of requests.
+   */
   begins: Semaphore;
 };
 
@@ -52,18 +59,23 @@ type LoadedTask = {
   pipeline: TaskPipeline | undefined;
   waiting: StoredInput[];
   waitingBytes: number;
-  /** Raw sequences that were not folded at the last check, oldest first, and when each was stored, in epoch milliseconds. */
+  /**
+   * Raw sequences that were not yet folded at the last check, oldest first, each with the time at which it was stored in epoch
+   * milliseconds.
+   */
   unfolded: { readonly seqs: number[]; readonly storedAt: number[] };
   /** Records read since the last check. */
   sinceForgotten: number;
-  /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
+  /**
+   * Set if a later version wrote the task's facts. A relay of that version continues with this input, and this relay folds no further ones.
+   */
   blockedAt?: number;
 };
 
 /**
- * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task. The checkpoint is valid only while the log keeps the
- * stored records (StoredRecords). If the log has lost one, all inputs are read again: those that a task has folded are recognized, and lost facts are
- * made again.
+ * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task. The checkpoint is valid only while the log
+ * keeps the stored records (StoredRecords). If the log has lost one, all inputs are read again. Inputs that a task has already folded are
+ * recognized, and lost facts are made again.
  */
 export class Shard {
   readonly index: number;
@@ -73,7 +85,7 @@ export class Shard {
   #checkpoint: number;
   #lastReadSeq: number;
   readonly #stored: StoredRecords;
-  /** Records read since this owner took the shard, for the load of the shard. */
+  /** Number of records read since this owner took the shard, as a measure of its load. */
   #recordsRead = 0;
   readonly #uncount: () => void;
   #reading: Promise<void> | undefined;
@@ -104,7 +116,7 @@ export class Shard {
     this.#reading = this.#begin().catch(error => this.#fail(error));
   }
 
-  /** Stops reading and appending. Inputs that were not folded are left in the input log for the next owner. */
+  /** Stops reading and appending. Inputs that were not folded stay in the input log for the next owner. */
   async stop(): Promise<void> {
     this.#stop.abort();
     clearInterval(this.#sweepTimer);
@@ -135,7 +147,10 @@ export class Shard {
     return [...this.#tasks.values()].some(({ pipeline }) => pipeline?.hasUnansweredAppend === true);
   }
 
-  /** Number of the shard's records that are stored but not folded: those not yet read at the newest delivery, and those waiting here. */
+  /**
+   * Number of the shard's records that are stored but not folded: those that were not yet read at the newest delivery, and those waiting
+   * here.
+   */
   get lag(): number {
     let lag = this.#unread?.records ?? 0;
     for (const task of this.#tasks.values()) lag += unfoldedOf(task).seqs.length;
@@ -143,8 +158,8 @@ export class Shard {
   }
 
   /**
-   * When the oldest input that is not folded was stored, epoch milliseconds; undefined if all are folded. An input that this process has
-   * not read yet counts as stored when the newest one that it has read was.
+   * When the oldest unfolded input was stored, in epoch milliseconds; undefined if all inputs are folded. For an input that this process
+   * has not read yet, the time of the newest input that it has read is used.
    */
   get oldestInputAt(): number | undefined {
     let oldestAt: number | undefined;
@@ -235,7 +250,7 @@ export class Shard {
     const { facts, indexedSeq } = this.#context;
     const reading = Promise.all([facts.last(taskId), indexedSeq(taskId)]);
     const [found, seq] = await reading.catch(error => this.#block(taskId, task, error));
-    // The index is written after the facts, so another relay may have stored some between the two reads.
+    // The index is written after the facts, so another relay may have stored some facts between the two reads.
     const isBehind = (seq ?? 0) > (found?.seq ?? 0);
     const newest = isBehind ? await facts.last(taskId) : found;
     if (seq !== undefined && seq > (newest?.seq ?? 0)) this.#stored.addIndexed(taskId, seq);
@@ -248,7 +263,7 @@ export class Shard {
     this.#continue(taskId, task, newest ?? (isNew ? 'new' : 'expired'));
   }
 
-  /** Whether the log has lost all facts of a task whose index entry names `seq`, although retention has not reached that record yet. */
+  /** Whether the log has lost all facts of a task whose index entry names `seq`, although retention has not yet reached that record. */
   async #isLost(task: LoadedTask, seq: number): Promise<boolean> {
     if (task.waiting[0] === undefined || task.waiting[0].seq > (this.#stored.refoldTo ?? 0)) return false;
     return seq >= (await this.#context.facts.extent()).ofShard(this.index).firstSeq;
@@ -331,7 +346,7 @@ function noteRead(task: LoadedTask, { seq, storedAt }: StoredInput): void {
   if (task.sinceForgotten >= Math.max(RECORDS_PER_FORGET, unfolded.seqs.length / 2)) unfoldedOf(task);
 }
 
-/** Forgets folded records, so that the lists contain only waiting ones. */
+/** Drops folded records, so that the lists contain only waiting ones. */
 function unfoldedOf(task: LoadedTask): LoadedTask['unfolded'] {
   const { pipeline, unfolded } = task;
   const { seqs, storedAt } = unfolded;

@@ -38,7 +38,7 @@ function countReads(log: MemoryLog): () => number {
   return () => reads;
 }
 
-test('the row of an ended task has what a list shows, and its relay reads no task for it', async () => {
+test('the row of an ended task has everything that a list shows, and the relay writes it without reading the task', async () => {
   const log = createMemoryLog();
   const processLog = log.another();
   const reads = countReads(processLog);
@@ -89,7 +89,7 @@ test('the row of a task that another relay has continued in between is read from
   assert.deepEqual([row?.question, row?.history?.length, row?.answer], [undefined, 1, 'an answer']);
 });
 
-test('a task that is read for its row is kept without its files, and read no further when its messages are too long', async () => {
+test('a task read for its row is kept without its files, and is not read further if its messages are too long', async () => {
   const log = createMemoryLog({ shards: 1 });
   const task = new StoredScenario(log.facts).message('a question');
   await task.open(supervisor(), 'own').text(supervisor(), 'own', 'an answer', true).store();

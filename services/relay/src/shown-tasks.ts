@@ -14,9 +14,9 @@ import { TaskViewBuilder } from '@hopline/task';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { StoredChange } from './pipeline-context.ts';
 
-/** Open tasks whose facts are kept. Those that changed longest ago are dropped first, and read from the log when they end. */
+/** Number of open tasks whose facts are kept. Those that changed longest ago are dropped first, and are read from the log when they end. */
 const TASKS_MAX = 4_096;
-/** UTF-16 units of JSON of the facts that are kept of one task. A task with more is read from the log when it ends. */
+/** UTF-16 units of JSON of the facts kept for one task. A task with more is read from the log when it ends. */
 const TASK_UNITS_MAX = 16 * 1024;
 
 /**
@@ -34,8 +34,8 @@ type Kept = {
 };
 
 /**
- * The parts of this relay's tasks that lists show, gathered from the facts that it stores: the end of a task, which writes its row, then needs no read of
- * the log. It keeps only the beginnings of the texts of artifacts.
+ * The parts of this relay's tasks that lists show, gathered from the facts that it stores, so that the row of a task can be written at its
+ * end without reading the log. Only the beginnings of artifact texts are kept.
  */
 export class ShownTasks {
   readonly #log: Pick<Log, 'facts' | 'layouts'>;
@@ -64,8 +64,8 @@ export class ShownTasks {
   }
 
   /**
-   * The part of an ended task that lists show. `at`: the time in its row. Undefined if the log has lost its beginning or does not answer, or if too
-   * much of it would be kept: lists then read the task.
+   * The part of an ended task that lists show. `at`: the time in its row. Undefined if the log has lost its beginning or does not answer,
+   * or if the row would be too large. Lists then read the task.
    */
   async ended({ aggregate }: Pick<StoredChange, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
     const { taskId, generation } = aggregate;
@@ -83,7 +83,7 @@ export class ShownTasks {
       }
       return read.builder.view && listedTaskOf(read.builder.view.task, at);
     } catch (error) {
-      // The end of the task is stored, and its entry must be, so any other error is only logged.
+      // The end of the task is stored, and its entry must be stored as well, so any other error is only logged.
       if (!(error instanceof LogUnavailable || error instanceof LaterVersion))
         taskLogger(this.#logger, taskId, aggregate.owner).error(
           { err: error },
@@ -116,7 +116,7 @@ function keep(kept: Kept, fact: Fact): void {
   }
 }
 
-/** An artifact with its agent, without its text beyond the beginning, and without parts of other kinds. */
+/** An artifact with its agent, without text beyond the beginning and without parts of other kinds. */
 function keepText(kept: Kept, fact: ArtifactUpdated): void {
   const { artifact, append } = fact.event.artifactUpdate;
   const { artifactId, name, metadata } = artifact;

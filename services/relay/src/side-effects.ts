@@ -42,7 +42,7 @@ export type Item = {
   role: Role;
   id: string;
   work: Work;
-  /** The producer whose inputs show that the item was taken. */
+  /** The producer whose inputs show that the item was taken by a worker. */
   producer: string;
   trace?: TraceCarrier;
 };
@@ -56,9 +56,9 @@ export type SideEffectsOptions = {
 };
 
 /**
- * Follows each stored step: a message becomes a work item for the task's role, a call one for its agent, a change of state goes into the task
- * index. All of these may happen more than once, which is harmless: work
- * items are deduplicated by id, and a worker reads the log before it starts.
+ * Performs the effects of each stored step: a message becomes a work item for the task's role, a call becomes a work item for its agent,
+ * and a change of state is written to the task index. All of these may happen more than once without harm, because work items are
+ * deduplicated by id, and a worker reads the log before it starts.
  */
 export function createSideEffects(options: SideEffectsOptions): PipelineContext['applySideEffects'] {
   const { waits, paths } = options;
@@ -105,7 +105,8 @@ export function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
       return messageItem(aggregate, { turn: fact.turn, message: fact.message, metadata: fact.request });
     case 'call.started': {
       const item = callItem(aggregate, fact);
-      // The item counts as queued when its fact was stored: the previous hop ends there, and the supervisor reads that time.
+      // The item counts as queued from the time at which its fact was stored, because the previous hop ends there, and the supervisor reads
+      // that time.
       return item && { ...item, work: { ...item.work, queuedAt: fact.at } };
     }
     default:
@@ -114,8 +115,8 @@ export function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
 }
 
 /**
- * The items of inputs that are read again and whose workers have written nothing: their requests may have been lost with the previous
- * owner.
+ * The items of inputs that are read again and whose workers have written nothing. Their requests may have been lost together with the
+ * previous owner.
  */
 function itemsReadAgain({ aggregate, replay }: StoredChange): Item[] {
   if (replay === undefined || isTerminal(aggregate.state)) return [];
@@ -149,7 +150,7 @@ function callItem(aggregate: TaskAggregate, call: CallInput | CallStarted): Item
   return { role: `agent.${known.agent}`, id, work: workOfCall(aggregate, working), producer: call.call, ...(trace && { trace }) };
 }
 
-/** Whether this record begins another INDEXED_BYTES_STEP. Every relay gets the same result, without remembering the last entry. */
+/** Whether this record begins another INDEXED_BYTES_STEP. Every relay computes the same result, without remembering the last entry. */
 function hasGrown({ aggregate, storedBytes }: StoredChange): boolean {
   const steps = (bytes: number) => Math.floor(bytes / INDEXED_BYTES_STEP);
   return steps(storedBytes) > steps(aggregate.storedBytes ?? 0);
@@ -162,7 +163,9 @@ export function changeOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] 
   return { aggregate, seq, startSeq: startSeqOf(newest), startStoredAt, storedBytes: aggregate.storedBytes ?? 0 };
 }
 
-/** The index entry of a stored task. `at`: time of its newest change of state, epoch milliseconds; undefined: as in its last entry. */
+/**
+ * The index entry of a stored task. `at`: time of its newest change of state in epoch milliseconds; undefined: the time in its last entry.
+ */
 export function indexEntry<At extends number | undefined>(
   step: Pick<StoredChange, 'aggregate' | 'seq' | 'startSeq' | 'startStoredAt' | 'storedBytes'>,
   at: At,
@@ -192,8 +195,8 @@ function newestOf({ facts, aggregate, seq, startSeq, startStoredAt }: StoredChan
 }
 
 /**
- * Requests the item of an input that was read again. Within the duplicate window a repetition has no effect. After it only a queue without
- * an item of the task shows that the first request is lost: a worker that has been silent for that long still has its item.
+ * Requests the item of an input that was read again. Within the duplicate window a repetition has no effect. After that, the first request
+ * counts as lost only if the queue has no item of the task, because a worker that has been silent for that long still has its item.
  */
 async function requestAgain(work: WorkQueue, item: Item, storedAt: number | undefined, options: RequestOptions): Promise<void> {
   const isForgotten = storedAt === undefined || options.queuedAt - storedAt >= work.duplicateWindowMs;
@@ -202,7 +205,7 @@ async function requestAgain(work: WorkQueue, item: Item, storedAt: number | unde
 }
 
 async function request(queue: WorkQueue, { role, id, work, trace }: Item, options: RequestOptions): Promise<void> {
-  // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
+  // A full queue must not make the shard fail. The checkpoint waits, so a later owner of the shard also requests the work.
   for (;;) {
     try {
       await queue.request(role, work, { id, trace: trace ?? options.trace });

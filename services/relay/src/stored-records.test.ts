@@ -74,7 +74,7 @@ test('the marks leave the lease in the same step as the checkpoint', async () =>
   assert.equal(seen, 'no mark');
 });
 
-test('a loss that the lease cannot name is ruled out only while the stream of facts has one leader', async () => {
+test('a loss that the lease cannot name is ruled out only if the stream of facts has had one leader', async () => {
   for (const [progress, options, leapTo] of [
     [{ leadership: 'n1' }, { hasOwnerDied: true }, undefined],
     [{ leadership: 'n2' }, { hasOwnerDied: true }, LAST_INPUT],
@@ -92,7 +92,7 @@ test('a loss that the lease cannot name is ruled out only while the stream of fa
   }
 });
 
-test('the newest record, and that of the last check, are checked each time; another loss between them is found', async () => {
+test('each check reads the newest record and the record of the last check, so a loss between them is found', async () => {
   const { records, state, checked } = recordsOf();
   records.add(mark(1, 'a'));
   assert.deepEqual(await checked(), [1]);
@@ -132,7 +132,7 @@ test('a newest record whose task is not in memory is checked once another task h
   assert.deepEqual(await checked(), [2]);
 });
 
-test('the record that the index names is checked until a loss is known', async () => {
+test('the record named by the index is checked until a loss is known', async () => {
   const { records, checked } = recordsOf({ newest: mark(1, 'a') });
   records.addIndexed('gone', 8);
   assert.deepEqual(await checked(), [1, 8]);
@@ -164,7 +164,7 @@ test('records that a check has not reached stay on the list', async () => {
   assert.deepEqual(await checked(), [1]);
 });
 
-test('a check is due at every sweep, and only every CHECK_OLD_MS once the newest record is old and no other waits', () => {
+test('a check is due at every sweep, and only every CHECK_OLD_MS if the newest record is old and no other record waits', () => {
   const { records, state } = recordsOf();
   const isDueAt = (ms: number) => {
     state.nowMs = ms;

@@ -1,10 +1,12 @@
 import { type FactLog, HistoryLost, type RecordMark, type ShardProgress, SharedNext, taskOfFactsId } from '@hopline/log';
 
-/** A task without input for this long is quiet: no append will soon prove that the log has its newest record. */
+/**
+ * A task that has had no input for this long is quiet: it is unlikely that an append will soon prove that the log has its newest record.
+ */
 export const QUIET_MS = 1_000;
 /**
- * Time after which records that were found again and again are checked only every CHECK_OLD_MS. A crash of NATS loses records that are younger than its
- * sync interval (2 minutes by default); only a restored backup lacks older ones.
+ * Time after which records that every check has found are checked only every CHECK_OLD_MS. A crash of NATS loses records that are younger
+ * than its sync interval (2 minutes by default); only a restored backup may lack older ones.
  */
 export const CHECK_OFTEN_MS = 10 * 60_000;
 export const CHECK_OLD_MS = 60_000;
@@ -13,11 +15,11 @@ const CHECKS_AT_ONCE_MAX = 16;
 
 type StoredRecordsOptions = {
   facts: Pick<FactLog, 'isLost'>;
-  /** `leadership` of the stream of facts that the shard writes. */
+  /** `leadership` of the stream of facts to which the shard writes. */
   leadership: () => Promise<string | undefined>;
   /** Raw sequence of the shard's newest input. */
   lastInput: () => Promise<number>;
-  /** The previous owner has not released the shard, so it may have stored records that `progress` does not name. */
+  /** The previous owner did not release the shard, so it may have stored records that `progress` does not name. */
   hasOwnerDied: boolean;
   /** Monotonic milliseconds. */
   now: () => number;
@@ -29,19 +31,20 @@ type StoredRecordsOptions = {
 type TaskRecord = {
   /** The newest record of the task that this shard stored. The task's next append proves that the log has it. */
   stored: RecordMark;
-  /** `stored` when it was added to the records that are checked, so that it is added once. */
+  /** Value of `stored` when it was added to the records to be checked, so that it is added only once. */
   listed?: RecordMark;
 };
 
 /**
  * The records that a shard has stored, and whether the log still has them.
  *
- * The shard's newest record is checked at start, before a task is continued from the log, and from time to time. A loss between two checks may spare the
- * record of the first one, and another task's later record then hides it at the second. So the newest record of each task is checked once the task is
- * quiet, and a later loss of it has taken the record of the last check as well.
+ * The shard's newest record is checked at startup, before a task is continued from the log, and from time to time. A loss between two
+ * checks may spare the record that the first one checked, and a later record of another task then hides the loss from the second check. So
+ * the newest record of each task is also checked once the task is quiet. If that record is lost later, the record of the last check is lost
+ * as well.
  *
- * No mark names the last records of an owner that died. Their loss is ruled out only while the stream of facts has had one leader. Otherwise tasks that
- * such an owner may have continued go on at generations that no client can have received (ADR 144).
+ * No mark names the last records of an owner that died. Their loss can be ruled out only if the stream of facts has had one leader since.
+ * Otherwise tasks that such an owner may have continued go on with generations that no client can have received (ADR 144).
  */
 export class StoredRecords {
   readonly #options: StoredRecordsOptions;
@@ -54,12 +57,13 @@ export class StoredRecords {
   #refoldTo: number | undefined;
   #leapTo: number | undefined;
   /**
-   * Names the leader that the stream of facts has had since this owner took the shard or, before `begin` has resolved, since the previous one took it.
+   * Identifies the leader that the stream of facts has had since this owner took the shard or, before `begin` has resolved, since the
+   * previous owner took it.
    */
   #leadership: string | undefined;
   /** An earlier owner may have stored records that no mark names, and this owner has not yet checked whether the log has lost them. */
   #isInDoubt: boolean;
-  /** When this process stored the newest record or, if it stored none, took the shard. */
+  /** When this process stored the newest record or, if it has stored none, when it took the shard. */
   #storedAtMs: number;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   readonly #checks = new SharedNext(() => this.#check());
@@ -117,7 +121,7 @@ export class StoredRecords {
       const lastSeq = await lastInput();
       [this.#newest, this.#unproven] = [undefined, []];
       [this.#refoldTo, this.#leapTo] = [lastSeq, lastSeq];
-      // In the same step: the lease must not name a checkpoint without the marks that make it valid.
+      // This happens in the same step, because the lease must not name a checkpoint without the marks that make it valid.
       onLost();
     }
     if (this.#isInDoubt && (leadership === undefined || leadership !== this.#leadership)) this.#leapTo = await lastInput();
@@ -140,15 +144,15 @@ export class StoredRecords {
   }
 
   /**
-   * Takes a record that the index names and the log may not have. A lease may not name the last records of an owner that died: the index proves their
-   * loss if the log ends before this one or has another one in its place. Inputs are read again for that only once, because the index keeps the
-   * sequence of a task that does not come back.
+   * Takes a record that the index names and that the log may not have. The last records of an owner that died may not be named in its
+   * lease. The index proves their loss if the log ends before this record or has another record in its place. Inputs are read again for
+   * that only once, because the index keeps the sequence of a task that does not come back.
    */
   addIndexed(taskId: string, seq: number): void {
     if (this.#refoldTo === undefined) this.#unproven.push({ seq, id: `${taskId}:` });
   }
 
-  /** Adds the newest records of quiet tasks to those that are checked, each once. */
+  /** Adds the newest records of quiet tasks to the records to be checked, each of them once. */
   addQuiet(lastInputAt: (taskId: string) => number | undefined): void {
     const now = this.#options.now();
     for (const [taskId, task] of this.#tasks) {

@@ -25,8 +25,8 @@ import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredChange } from './pipeline-context.ts';
 
 /**
- * Least leap of the generation, for a task that is ahead of this clock, or has made a leap in the last minutes. More events than a task gets in the
- * seconds that a log may lose.
+ * Minimum leap of the generation, for a task that is ahead of this clock or that has leaped in the last minutes. It is more than the number
+ * of events that a task gets in the seconds that a log may lose.
  */
 const LEAP_GENERATIONS_MIN = 1_000_000;
 /** Bytes of records of one task by default: an eighth of the default size of `A2A_LOG`. */
@@ -57,14 +57,14 @@ type TaskAppenderOptions = {
 };
 
 /**
- * Decides commands and appends their facts, each record with the expected sequence of the previous record, so that an append of a relay
- * that lost the task fails with LogConflict. The caller keeps one call in flight.
+ * Decides commands and appends their facts. Each append expects the sequence of the previous record, so it fails with LogConflict if the
+ * relay has lost the task. The caller makes one call at a time.
  */
 export class TaskAppender {
   readonly #options: TaskAppenderOptions;
   #aggregate: TaskAggregate | undefined;
   #newestSeq: number;
-  /** Bytes of the task's records as far as this relay knows them: the newest record of another relay is missing. */
+  /** Bytes of the task's records as far as this relay knows them. They lack the newest record of another relay. */
   #storedBytes: number;
   #taskStart: TaskStart | undefined;
   #takeover: Takeover | undefined;
@@ -101,8 +101,7 @@ export class TaskAppender {
   }
 
   /**
-   * Appends the facts of a batch as one record. Resolves with undefined when the batch made no fact, or no record can hold its
-   * first one.
+   * Appends the facts of a batch as one record. Resolves with undefined if the batch made no fact, or if no record can hold its first fact.
    */
   async append(batch: readonly QueuedCommand[]): Promise<StoredChange | undefined> {
     if (this.#leap === 'none' && this.#mayReplaceLost(batch)) this.#leap = 'due';
@@ -115,8 +114,8 @@ export class TaskAppender {
 
   /**
    * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay has stopped. If the start
-   * differs from the command's, the previous owner has already copied the facts. The step is returned anyway, because that relay may have
-   * died before it wrote the task index, and without the entry the next copy-forward would never become due.
+   * differs from that in the command, the previous owner has already copied the facts. The step is returned nevertheless: that relay may
+   * have died before it wrote the task index, and without the entry the next copy-forward would never become due.
    */
   async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredChange | undefined> {
     const { context, ledger } = this.#options;
@@ -138,7 +137,7 @@ export class TaskAppender {
     return this.replay();
   }
 
-  /** The step of an input that was folded before; undefined when there is no task. */
+  /** The step of an input that was folded before; undefined if there is no task. */
   replay(replay: NonNullable<StoredChange['replay']> = {}): StoredChange | undefined {
     const [aggregate, storedBytes] = [this.#aggregate, this.#storedBytes];
     return aggregate && { facts: [], aggregate, seq: this.#newestSeq, ...this.#taskStart!, storedBytes, replay };
@@ -178,16 +177,16 @@ export class TaskAppender {
   }
 
   /**
-   * If the log may have lost records, the generations continue at the current time, which is above any lost generation. A viewer, webhook or
-   * cursor that has received lost events then finds a gap, never an event that looks like the next one. One that has received the event which
-   * `lostAfter` names has missed nothing. The first event of a task needs no leap:
-   * it is the client's message and is the same again.
+   * If the log may have lost records, the generations continue at the current time, which is above any lost generation. A viewer, webhook
+   * or cursor that has received lost events then finds a gap, never an event that looks like the next one. If it has received the event
+   * that `lostAfter` names, it has missed nothing. The first event of a task needs no leap, because it is the client's message and will be
+   * the same again.
    */
   #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate } {
     const lostAfter = this.#aggregate?.generation ?? 1;
     if (this.#leap !== 'due' || aggregate.generation <= lostAfter) return { facts, aggregate };
     const nowMs = Math.round(this.#options.context.wallNow());
-    // A second loss may remove the leap itself. The next one from the same record leads further, by the time between them.
+    // A second loss may remove the leap itself. The next leap from the same record goes further, by the time that has passed in between.
     const sinceMs = Math.max(0, nowMs - (this.#aggregate?.at ?? nowMs));
     const skipped = Math.max(nowMs - lostAfter - 1, LEAP_GENERATIONS_MIN + sinceMs);
     const leap = (fact: Fact): Fact => {
@@ -199,9 +198,9 @@ export class TaskAppender {
   }
 
   /**
-   * Fails the task visibly if an event does not fit into a record, exceeds the limit of the task, or cannot be encoded as JSON: a retry
-   * would end in the same way. A task whose first record does not fit never starts. Servers reject such a message; one that another writer
-   * appended must not block the shard.
+   * Makes the task fail visibly if an event does not fit into a record, exceeds the limit of the task, or cannot be encoded as JSON,
+   * because a retry would end in the same way. A task whose first record does not fit never starts. Servers reject such a message, and a
+   * message that another writer appended must not block the shard.
    */
   async #reject(facts: readonly Fact[], reason: string): Promise<StoredChange | undefined> {
     const { context, ledger } = this.#options;
@@ -247,7 +246,7 @@ export function beginsTurn({ kind }: Fact): boolean {
   return kind === 'task.created' || kind === 'message.received';
 }
 
-/** Whether the facts are the failure from `#reject`, so that not even that can be stored. */
+/** Whether the facts are the failure made by `#reject`, so that not even this failure can be stored. */
 function isFailureOfRelay(facts: readonly Fact[]): boolean {
   const reasons: unknown[] = [TOO_LARGE, TASK_TOO_LARGE, NOT_ENCODABLE];
   return facts.some(fact => fact.kind === 'status.changed' && reasons.includes(fact.event.statusUpdate.metadata?.reason));

@@ -11,7 +11,7 @@ import { INDEXED_BYTES_STEP } from './side-effects.ts';
 
 const bytesOf = ({ record }: StoredFacts): number => Buffer.byteLength(JSON.stringify(record));
 
-/** Begins a task whose agent writes `words`, storing each before the next, while relays take over from each other. */
+/** Begins a task whose agent writes `words`, each one after the previous one is stored, while relays take over from each other. */
 async function write(
   t: TestContext,
   { taskBytesMax, words, relays = 1 }: { taskBytesMax?: number; words: number; relays?: number },

@@ -11,7 +11,7 @@ import type { Relay } from './relay.ts';
 import { CHECK_MS_MAX, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
-/** A deadline that does not become due during the test, however slow the machine is. */
+/** A deadline that does not pass during the test, however slow the machine is. */
 const FAR_MS = 60_000;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
 
@@ -142,7 +142,7 @@ test('a task that gets no credentials fails at its deadline, not before, and aft
   await relay.stop();
 });
 
-test('a task that received credentials in time continues; the input timeout does not apply to auth-required', {
+test('a task that receives credentials in time continues; the input timeout does not apply to auth-required', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -299,7 +299,7 @@ test('a deadline that passes while the log is unavailable becomes due again unti
   deadlines.stop();
 });
 
-test('the oldest start of an open task is that of the task whose first record retention would reach first', () => {
+test('the oldest start of an open task belongs to the task whose first record retention would reach first', () => {
   const task = (startStoredAt?: number) => ({
     entry: { state: 'TASK_STATE_WORKING', ...(startStoredAt !== undefined && { startStoredAt }) } as TaskIndexEntry,
     revision: 1,

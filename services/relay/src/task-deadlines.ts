@@ -8,11 +8,12 @@ import type { OpenTask } from './index-entry.ts';
 const CHECK_MS_MIN = 100;
 /** Pause before a missed deadline is retried (another relay owns the shard, the log is unavailable). */
 const RETRY_MS = 1_000;
-/** Longest pause between two checks, because timers stand still while the machine is suspended, and deadlines do not. */
+/** Longest pause between two checks, because timers stand still while the machine is suspended, but deadlines do not. */
 export const CHECK_MS_MAX = 60_000;
 
 /**
- * An input that becomes due at `at`, epoch milliseconds. `name` is unique within the task, so that several relays append the input only once.
+ * An input that becomes due at `at`, epoch milliseconds. `name` is unique within the task, so that the input is appended only once even by
+ * several relays.
  */
 type Deadline = { at: number; name: string; input: RelayInput };
 
@@ -39,7 +40,7 @@ export function authTimeout(timeoutMs: number): DeadlineRule {
     };
 }
 
-/** Copies the facts of an open task forward `afterMs` after they were last stored. */
+/** Copies the facts of an open task forward when `afterMs` have passed since they were last stored. */
 export function copyForwardRule(afterMs: number): DeadlineRule {
   return ({ state, generation, startStoredAt = 0 }) => {
     const isOpen = generation > 0 && !isTerminal(state);
@@ -47,10 +48,7 @@ export function copyForwardRule(afterMs: number): DeadlineRule {
   };
 }
 
-/**
- * The input of a copy-forward. Its name makes sure that a start is copied only once, whether its age or the bytes of the log cause the
- * copy.
- */
+/** The input of a copy-forward. Because of its name a start is copied only once, whether its age or the bytes of the log cause the copy. */
 export function copyForwardInput(startStoredAt: number): { name: string; input: CopyForwardInput } {
   return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }
@@ -58,7 +56,7 @@ export function copyForwardInput(startStoredAt: number): { name: string; input: 
 type TaskDeadlinesOptions = {
   log: Pick<Log, 'inputs' | 'layouts'>;
   rules: readonly DeadlineRule[];
-  /** Whether this relay owns the shard now. A hint only: the input's id keeps two relays from storing it twice. */
+  /** Whether this relay owns the shard now. Only a hint: the input's id keeps two relays from storing the input twice. */
   owns: (shard: number) => boolean;
   /** Epoch milliseconds. */
   now: () => number;
@@ -86,7 +84,7 @@ export class TaskDeadlines {
     clearTimeout(this.#timer);
   }
 
-  /** Takes the entry of an open task of the relay's shards; undefined: the task has ended, or its shard has another owner. */
+  /** Takes the entry of an open task of the relay's shards; undefined if the task has ended, or if its shard has another owner. */
   update(taskId: string, task: OpenTask | undefined): void {
     const deadlines = task === undefined ? [] : this.#options.rules.flatMap(rule => rule(task.entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);
@@ -157,7 +155,7 @@ export class TaskDeadlines {
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** When the first record of the task that began first was stored, epoch milliseconds; empty without open tasks. */
+/** When the first record of the oldest open task was stored, in epoch milliseconds; empty without open tasks. */
 export function oldestStart(tasks: ReadonlyMap<string, OpenTask>): [number] | [] {
   let oldest: number | undefined;
   for (const { entry } of tasks.values()) {

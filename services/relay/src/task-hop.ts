@@ -35,8 +35,8 @@ type Sums = {
 };
 
 /**
- * The relay's spans over one task: for each turn a short one when its message is read, then one per segment, never one per token or chunk.
- * A turn is below the request that sent its message; a relay that takes over continues below the span of the previous one.
+ * The relay's spans for one task: for each turn a short span when its message is read, then one span per segment, never one per token or
+ * chunk. A turn is below the request that sent its message. A relay that takes over continues below the span of the previous relay.
  */
 export class TaskHop {
   readonly #options: TaskHopOptions;
@@ -66,8 +66,8 @@ export class TaskHop {
   }
 
   /**
-   * Once, if this relay continues a task that another one began: since when no relay folded it, in epoch milliseconds. That is the last record of the
-   * other relay, or the first input that it left.
+   * Returned once, if this relay continues a task that another relay began: the time since which no relay had folded it, in epoch
+   * milliseconds. That is the time of the other relay's last record, or of the first input that it left unfolded.
    */
   takeTakeover(): number | undefined {
     if (!this.#isTakeover) return undefined;
@@ -120,7 +120,7 @@ export class TaskHop {
     this.#hop = undefined;
   }
 
-  /** Called when the pipeline stops: the shard was released, or the task is idle. */
+  /** Called when the pipeline stops, because the shard was released or the task is idle. */
   end(): void {
     this.#end('stopped');
   }

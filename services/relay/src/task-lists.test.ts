@@ -34,7 +34,7 @@ const ROLE = 'agent.echo';
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 
-/** The tasks of a caller in the lists: those with an entry of their own, and those in the lists of ended ones. */
+/** The tasks of a caller in the lists: those with an entry of their own, and those in the lists of ended tasks. */
 async function listed(log: MemoryLog, owner: Owner = {}): Promise<{ entries: string[]; ended: string[] }> {
   const entries: string[] = [];
   const ended: string[] = [];
@@ -86,7 +86,7 @@ test('a list moves when it has many ended tasks, or when its oldest one has wait
   assert.deepEqual(await listed(log), { entries: [], ended: [...many, ...few].toSorted() });
 });
 
-test('a task of which the sequence is unknown does not keep the other tasks of its page in the list', async () => {
+test('a task with an unknown sequence does not keep the other tasks of its page in the list', async () => {
   const { taskLists } = createMemoryLog();
   const tasks = Array.from({ length: ENDED_ADDED_MAX }, (_, n): EndedTask => [`t${n}`, 'c', COMPLETED.state, n, 1, n]);
   await addEnded(taskLists, 'p.o.00', tasks);
@@ -97,14 +97,14 @@ test('a task of which the sequence is unknown does not keep the other tasks of i
   assert.equal(await removeEnded(taskLists, 'p.o.00', removedBefore(1_000)), 0);
 });
 
-test('tasks whose facts the log has lost leave the lists, and one that was folded again stays', async () => {
+test('tasks whose facts the log has lost are removed from the lists; a task that was folded again stays', async () => {
   const log = createMemoryLog({ shards: 1 });
   const relay = await relayOn(log.another());
   await run(log, 'folded', COMPLETED);
   await relay.stop();
   const ended = new EndedLists({ log, logger });
   ended.stop();
-  // The stream of facts was created again, so its end is below the sequences of the earlier one.
+  // The stream of facts was created again, so it ends below the sequences of the earlier stream.
   const { lastSeq } = (await log.facts.extent()).ofShard(0);
   const ids = Array.from({ length: 2 * ENDED_NEWEST_MAX + 2 }, (_, n) => (n === 3 ? 'folded' : `t${n}`));
   const tasks = ids.map((id, n): EndedTask => [id, 'c', COMPLETED.state, n, 2, lastSeq + 1 + n]);
@@ -132,7 +132,7 @@ test('a relay that takes over reads the open tasks of its shards, and moves what
   await second.stop();
 });
 
-/** An entry as relays of the previous version wrote it: by task id, and in no list. */
+/** An entry as relays of the previous version wrote it: by task id and not in a list. */
 const entry = (more: Partial<TaskIndexEntry>): TaskIndexEntry => ({
   contextId: 'c',
   role: ROLE,
@@ -200,7 +200,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
       await sendMessage(log, 'waits', { messageId: 'answer' });
       await write(writerOf(log, { taskId: 'waits', turn: 2 }), COMPLETED);
     } else {
-      // Only a task that the relay knows reaches its deadline.
+      // Only a task that the relay knows can reach its deadline.
       await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), 'waits');
     }
     await until(async () => (await listed(log)).ended.join() === 'done,waits');
@@ -238,7 +238,7 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
   assert.deepEqual((await log.taskLists.get(endedPageKey(prefix, 1)))?.value, { v: 1, ended: tasks.slice(0, cut) });
 });
 
-test('tasks whose facts are gone leave the lists and their pages, and a list without tasks leaves nothing behind', async () => {
+test('tasks whose facts are gone are removed from the lists and their pages, and an empty list leaves nothing behind', async () => {
   const log = createMemoryLog({ shards: 1 });
   const ended = new EndedLists({ log, logger });
   ended.stop();
@@ -283,7 +283,7 @@ test('a relay looks again and again for tasks of its shards whose facts are gone
   tasks.stop();
 });
 
-test('a list with many pages becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {
+test('the newest part of a long list becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {
   const log = createMemoryLog();
   const ended = new EndedLists({ log, logger });
   ended.stop();
@@ -327,7 +327,7 @@ test('an entry whose message was never stored is removed, and one that missed th
   await second.stop();
 });
 
-test('an entry that was written after the one that moves into the list stays', async () => {
+test('an entry stays if it was written later than the one that moves into the list', async () => {
   const log = createMemoryLog({ shards: 1 });
   const ended = new EndedLists({ log, logger });
   ended.stop();

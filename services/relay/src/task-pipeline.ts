@@ -15,8 +15,8 @@ function withExactOrdinals({ record, ...stored }: StoredFacts): StoredFacts {
 
 /**
  * One task in the relay. An input becomes commands, the decider turns them into facts, one append at a time stores the facts, side effects
- * follow, and then the checkpoint passes the input. All state comes from the log: a new pipeline made from the newest record continues
- * where this one stopped, and appends of the old one fail from then on.
+ * follow, and then the checkpoint passes the input. All state comes from the log. A new pipeline made from the newest record continues
+ * where this one stopped, and from then on the appends of the old one fail.
  */
 export class TaskPipeline {
   readonly taskId: string;
@@ -38,7 +38,7 @@ export class TaskPipeline {
   /** When the last input was accepted, monotonic milliseconds: the shard evicts idle tasks. */
   lastInputAt: number;
 
-  /** `expired`: the task existed but its facts are gone, so no message may begin it again. */
+  /** `expired`: the task existed, but its facts are gone, so a message must not begin it again. */
   constructor(taskId: string, stored: StoredFacts | 'new' | 'expired', context: PipelineContext) {
     const newest = typeof stored === 'string' ? undefined : withExactOrdinals(stored);
     const { aggregate } = newest?.record ?? {};
@@ -96,7 +96,7 @@ export class TaskPipeline {
     return (this.#barriers.lowest(this.#inputs.oldestSeq) ?? this.#inputs.lastSeq + 1) - 1;
   }
 
-  /** Every input of the task up to this sequence is folded, including its side effects. */
+  /** Every input of the task up to this sequence is folded, and its side effects are done. */
   get checkpoint(): number {
     return (this.#oldestPendingSeq() ?? this.#inputs.lastSeq + 1) - 1;
   }
@@ -132,7 +132,7 @@ export class TaskPipeline {
     this.#startAppending();
   }
 
-  /** A fault of one task must stop neither its shard nor the process: the task fails. */
+  /** A fault of one task must not stop its shard or the process. Instead, the task fails. */
   #guard(seq: number, step: () => void): void {
     try {
       step();
@@ -141,7 +141,7 @@ export class TaskPipeline {
     }
   }
 
-  /** Fails the task visibly. If that is impossible too, drops everything that this process holds of it. */
+  /** Makes the task fail visibly. If even that is impossible, drops everything that this process holds of it. */
   #reject(seq: number, error: unknown): void {
     const isSecond = this.#isRejected;
     this.#isRejected = true;
@@ -153,7 +153,7 @@ export class TaskPipeline {
     this.#startAppending();
   }
 
-  /** A timer runs while text is held: the tail of a stalled source is released too. */
+  /** A timer runs while text is held, so that the tail of a stalled source is released too. */
   #scheduleText(): void {
     clearTimeout(this.#textTimer);
     const { wakeAt } = this.#inputs;
@@ -186,7 +186,7 @@ export class TaskPipeline {
       try {
         await this.#appendBatch(batch, oldestSeq);
       } catch (error) {
-        // After any other error the log has not stored the batch, so its barrier keeps the checkpoint before it.
+        // After any other error the log has not stored the batch, and the batch's barrier keeps the checkpoint before it.
         if (isTaskFault(error)) this.#barriers.release(oldestSeq);
         throw error;
       }
@@ -211,8 +211,8 @@ export class TaskPipeline {
   }
 
   /**
-   * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task index covers
-   * all such inputs. A call or a status may be folded before the rest of its record, because text before it was held.
+   * After a takeover, an input that is already folded is read again, and its side effects may be missing. One write of the task index
+   * covers all such inputs. A call or a status may be folded before the rest of its record if the text before it was held.
    */
   #replaySideEffects({ record, seq, storedAt }: StoredInput, isNew: boolean): void {
     const calls = this.#foldedCalls(record);
@@ -225,7 +225,7 @@ export class TaskPipeline {
     this.#applySideEffects(step, seq);
   }
 
-  /** Whether the newest stored aggregate has some of the inputs of an agent's record. */
+  /** Whether the newest stored aggregate includes some of the inputs of an agent's record. */
   #isFoldedInPart(record: InputRecord): boolean {
     const { aggregate } = this;
     if (aggregate === undefined || typeof record.from === 'string') return false;
@@ -270,8 +270,8 @@ export class TaskPipeline {
   }
 
   /**
-   * True while producers continue to write, so that their next fact stores the ordinals. A task that has ended, failed or waits may never
-   * have another fact.
+   * True while producers continue to write, so that their next fact will store the ordinals. A task that has ended, failed or waits may
+   * never get another fact.
    */
   get #isRunning(): boolean {
     const state = this.aggregate?.state;
@@ -280,8 +280,8 @@ export class TaskPipeline {
 }
 
 /**
- * Input sequences that hold back the shard's checkpoint while one of their appends or side effects is in flight. A sequence may be
- * held more than once.
+ * Input sequences that hold back the shard's checkpoint while an append or side effect of theirs is in flight. A sequence may be held more
+ * than once.
  */
 class CheckpointBarriers {
   readonly #holds = new Map<number, number>();

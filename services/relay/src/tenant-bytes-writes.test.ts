@@ -89,14 +89,14 @@ test('tasks that were stored before relays counted are entered once, without tho
   await log.tasks.put('gone', entry(BERT, { bytes: 500, seq: 0 }));
   for (let process = 1; process <= 2; process += 1) {
     const writes = new TenantBytesWrites({ log: log.another(), logger });
-    // The index may know the record before its bytes are written.
+    // The index may know the record before its bytes have been written.
     await log.tasks.put('x', entry(ANNA, { bytes: 20 * process, seq: lastSeq + process, startSeq: 1 }));
     writes.add('x', ANNA, { seq: lastSeq + process, bytes: 20 });
     await writes.write(0);
     await writes.stop();
     assert.equal(await counted(log, ANNA), 1_000 + 20 * process);
   }
-  // The bucket was lost, or has removed the entry that shows the first reading.
+  // The bucket was lost, or has removed the entry that shows that the first reading is done.
   await log.taskLists.purge(TENANT_BYTES_BEGUN, Number.MAX_SAFE_INTEGER);
   const writes = new TenantBytesWrites({ log, logger });
   await log.tasks.delete('x');
@@ -105,7 +105,7 @@ test('tasks that were stored before relays counted are entered once, without tho
   assert.equal(await counted(log, ANNA), 1_040, 'later records stay counted');
 });
 
-test('without a limit of the log nothing is counted', async () => {
+test('without a byte limit of the log nothing is counted', async () => {
   const log = createMemoryLog();
   const writes = new TenantBytesWrites({ log, logger });
   writes.add('a', ANNA, { seq: 1, bytes: 100 });

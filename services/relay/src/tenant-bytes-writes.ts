@@ -13,32 +13,38 @@ import {
 import type { Logger } from '@hopline/telemetry';
 import { retryConflicts } from './retry-conflicts.ts';
 
-/** Pause before bytes that were just counted may be written. */
+/** Minimum pause before bytes that were just counted are written. */
 const LOOK_MS = 250;
 /** Longest time before they are written. A relay that dies loses the counts of this time. */
 const WRITE_MS = 10_000;
-/** Share of the log's bytes with which a tenant is written without that wait. */
+/** Share of the log's bytes at which a tenant is written without that wait. */
 const STEP_SHARE = 1 / 256;
 /** Entries that are written at the same time. */
 const WRITES_AT_ONCE_MAX = 8;
-/** Age at which the relay checks again whether the tasks from before were entered. */
+/** Interval at which the relay checks again whether the older tasks were entered. */
 const BEGUN_MS = 10 * 60_000;
 
-/** Tasks whose bytes wait, while the entries cannot be written. The bytes of further tasks replace those of the one that began to wait first. */
+/**
+ * Number of tasks whose bytes wait while the entries cannot be written. The bytes of a further task replace those of the task that began to
+ * wait first.
+ */
 const TASKS_MAX = 20_000;
 
-/** The bytes of a task that are counted and not written. `fromSeq`, `seq`: of its oldest and newest record. `sinceMs`: on the clock of `performance.now`. */
+/**
+ * The bytes of a task that are counted but not written. `fromSeq`, `seq`: sequences of its oldest and newest record. `sinceMs`: on the
+ * clock of `performance.now`.
+ */
 type Unwritten = { key: string; group: number; fromSeq: number; seq: number; bytes: number; sinceMs: number };
 
 type TenantBytesWritesOptions = { log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>; logger: Logger };
 
 /**
- * Adds the bytes of stored records to the entries of their tenants. All relays add to the same entries, so an entry has no owner and a takeover
- * changes nothing. In a log without a limit of bytes a tenant has no share, and nothing is written.
+ * Adds the bytes of stored records to the entries of their tenants. All relays add to the same entries, so an entry has no owner, and a
+ * takeover changes nothing. If the log has no limit of bytes, tenants have no shares, and nothing is written.
  */
 export class TenantBytesWrites {
   readonly #options: TenantBytesWritesOptions;
-  /** By task, so that a record costs one look into a map. */
+  /** By task, so that a record costs only one lookup. */
   readonly #unwritten = new BoundedMap<string, Unwritten>(TASKS_MAX);
   #timer: NodeJS.Timeout | undefined;
   readonly #extent: RecentExtent;
@@ -118,7 +124,7 @@ export class TenantBytesWrites {
     });
   }
 
-  /** Counts what could not be written together with what was stored in the meantime. */
+  /** Counts the bytes that could not be written together with those stored in the meantime. */
   #keep(taskId: string, task: Unwritten): void {
     const later = this.#unwritten.get(taskId);
     this.#unwritten.set(taskId, { ...task, seq: later?.seq ?? task.seq, bytes: task.bytes + (later?.bytes ?? 0) });
@@ -129,8 +135,8 @@ export class TenantBytesWrites {
   }
 
   /**
-   * Enters the tasks that were stored before the relays counted, or all tasks after the bucket was lost. The entry that shows this expires with the
-   * bucket's age, so the counts are made again from the tasks once in that time.
+   * Enters the tasks that were stored before the relays counted, or all tasks after the bucket was lost. The entry that marks this as done
+   * expires after the bucket's age limit, so once in that time the counts are made again from the tasks.
    */
   async #begin(): Promise<void> {
     const { taskLists } = this.#options.log;
@@ -157,9 +163,9 @@ export class TenantBytesWrites {
       const key = tenantBytesKey(value.owner, group);
       const { seq = 0, storedBytes = 0, startSeq } = value;
       const { firstSeq, lastSeq } = this.#ofGroup(extent, group);
-      // A task that began after the end of the log was counted from its beginning.
+      // A task that began after that end of the log was counted from its beginning.
       if (key === undefined || seq < firstSeq || startSeq > lastSeq) continue;
-      // Bytes that this relay has not written are added afterwards.
+      // Bytes that this relay has not yet written are added afterwards.
       const unwritten = this.#unwritten.get(taskId);
       const bytes = storedBytes - (unwritten !== undefined && unwritten.fromSeq <= seq ? unwritten.bytes : 0);
       if (bytes <= 0) continue;

@@ -36,7 +36,7 @@ test('turns and stored bytes have the tenant and caller of their task, and a sha
       new RegExp(`^hopline_tenant_${name}_total\\{.*tenant="${tenant}",caller="[0-9a-f]{12}"\\} (\\d+)$`, 'm').exec(text)?.[1],
     );
   assert.deepEqual([counted('turns', 'acme'), counted('turns', 'globex')], [1, 2]);
-  // The sum of a task's records, as its newest one states it.
+  // The sum over a task's records, as its newest record states it.
   const { seq, record } = await newestOf(log, 't1');
   const newest = await log.facts.last('t1');
   assert.equal(newest?.seq, seq);

@@ -36,7 +36,7 @@ export class TurnWaits {
     const { taskId, role, turn, owner } = aggregate;
     this.#waits.drop(taskId);
     const show = (ahead: number) => void this.#show({ taskId, role, turn }, ahead);
-    // The first status of the turn takes the place of the notice.
+    // The first status of the turn replaces the notice.
     this.#waits.add(taskId, { role, taskId, ...(owner && { owner }), show, clear: () => {} });
   }
 

@@ -1,4 +1,4 @@
-/** Counting costs a step for each task of the relay, so it is not repeated within this time. */
+/** Counting costs a step for each task of the relay, so it is repeated at most once in this time. */
 const COUNT_MS = 5;
 
 /** The inputs of all shards of a relay that wait for an append (UTF-16 units) or for their task to be read (bytes). */

@@ -44,7 +44,7 @@ export const a2aFields = {
   auth: Type.Optional(auth),
   extensions: Type.Optional(
     Type.Array(
-      // All extensions are sent in one header, separated by commas.
+      // All extensions are sent in one comma-separated header.
       Type.String({
         pattern: '^[!-+\\-./0-~]{1,1024}$',
         reason: 'must be a URI of at most 1024 characters, without spaces and commas',
@@ -61,7 +61,7 @@ export const a2aFields = {
 
 type A2AFields = Static<ReturnType<typeof Type.Object<typeof a2aFields>>>;
 
-/** Checks what a schema cannot express: fields that require or exclude each other. */
+/** Checks what a schema cannot express: fields that require each other, or that cannot be combined. */
 export function checkA2A(label: string, { url, headers = {}, headersEnv = {}, auth, tls }: A2AFields): void {
   const names = new Set(Object.keys(headers).map(name => name.toLowerCase()));
   for (const name of Object.keys(headersEnv)) {

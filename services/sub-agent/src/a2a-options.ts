@@ -49,7 +49,7 @@ async function readTls(files: TlsFiles, { folder, label }: { folder: string; lab
     });
   };
   const [ca, cert, key] = [await read('caFile'), await read('certFile'), await read('keyFile')];
-  // Node ignores an invalid certificate authority, and every connection would fail later.
+  // Node ignores an invalid certificate authority, so every connection would fail later.
   check(
     () => ca === undefined || new X509Certificate(ca),
     `${label}: the file that tls.caFile names contains no PEM certificate`,

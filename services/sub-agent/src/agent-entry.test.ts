@@ -174,7 +174,7 @@ test('a model entry is checked at its bounds; each MCP server has a command or a
   rejects({ ...MODEL, mcp: [{ url: 'https://x/' }, {}] }, 'agent "llm", mcp.1: give either a command or a url');
 });
 
-test('an A2A entry is checked for credentials and at its bounds', () => {
+test('the credentials of an A2A entry and its bounds are checked', () => {
   const auth = 'agent "argo": auth must be {"bearerEnv": "VARIABLE"} or {"apiKeyEnv": "VARIABLE", "header": "x-api-key"}';
   for (const value of ['x', {}, { bearerEnv: 'sk-secret' }, { bearerEnv: 'A', apiKeyEnv: 'B' }, { bearerEnv: 'A', header: 'x' }])
     rejects({ ...A2A, auth: value }, auth);

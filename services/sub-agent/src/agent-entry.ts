@@ -35,7 +35,7 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     skills: Type.Optional(Type.Array(skill, { maxItems: 128 })),
     /** How often a call that failed as retryable is repeated. */
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
-    /** Whether it takes messages that fit no skill of any agent. */
+    /** Whether the agent receives messages that fit no skill of any agent. */
     default: Type.Optional(Type.Boolean()),
     /** If false, only the supervisor reads the agent's text, and clients do not see it (C-5). */
     forwardText: Type.Optional(Type.Boolean()),
@@ -118,7 +118,7 @@ const model = entry('model', {
     }),
   ),
   reasoning: Type.Optional(Type.Boolean()),
-  /** Media types of files that the model reads; absent: all that a request can contain. */
+  /** Media types of files that the model reads; absent: all types that a request can contain. */
   media: Type.Optional(Type.Array(text(128), { maxItems: 32 })),
   stepsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_STEPS_MAX })),
   toolResultCharsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_048_576 })),
@@ -144,7 +144,7 @@ export type AgentEntry =
 
 // A test validates the schemas themselves.
 const ajv = new Ajv({ strict: false, verbose: true, allErrors: true, validateSchema: false });
-/** Faults of one entry in an error; more of them are counted. */
+/** Maximum number of faults of one entry in an error. Further ones are only counted. */
 export const FAULTS_MAX = 10;
 /** Schemas of entries, by adapter. docs/reference/agents.schema.json is generated from them. */
 export const SCHEMAS = { a2a, 'ag-ui': agUi, langgraph, mcp, model, module, recording } as const;
@@ -175,13 +175,13 @@ export function parseAgentEntry(json: string): AgentEntry {
 
 type EntrySchema = (typeof SCHEMAS)[keyof typeof SCHEMAS];
 
-/** The schema without the fields that the value lacks. Compiling a whole schema took 70 ms of CPU at each start, an eighth of it. */
+/** The schema without the fields that the value lacks. Compiling a whole schema took 70 ms of CPU, an eighth of each start. */
 function partFor(value: object, schema: EntrySchema): object {
   const properties = Object.entries(schema.properties).filter(([field]) => Object.hasOwn(value, field));
   return { ...schema, properties: Object.fromEntries(properties) };
 }
 
-/** Faults by the whole schema, because they name every known field. */
+/** Faults according to the whole schema, because they name every known field. */
 function faultsOf(value: object, schema: EntrySchema): readonly ErrorObject[] {
   const check = ajv.compile(schema);
   check(value);
@@ -246,7 +246,7 @@ function unknownField(field: string, known: readonly string[]): string {
 
 /** All faults of an entry. Unknown fields come first, because a misspelt field also counts as missing. */
 function faultsIn(errors: readonly ErrorObject[]): string {
-  // The error of an outer rule replaces those below it, and has the `reason` for the whole field.
+  // The error of an outer rule replaces the errors below it, and has the `reason` for the whole field.
   const outer = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
   const isBelow = (error: ErrorObject) => outer.some(one => one !== error && isWithin(error.instancePath, one.instancePath));
   const shown = errors.filter(error => !isBelow(error));

@@ -19,7 +19,7 @@ type CodeProcessesOptions = {
   user: string;
   /** HOPLINE_CODE_SOCKET. Absent: hosts are children of this process. */
   socket: string | undefined;
-  /** The environment of this process, of which code gets a part. */
+  /** The environment of this process. Code gets a part of it. */
   environment: Readonly<Record<string, string | undefined>>;
   /** Options of Node of this process. */
   nodeOptions: readonly string[];
@@ -31,10 +31,10 @@ type CodeProcessesOptions = {
   exportSpan?: Telemetry['exportSpan'] | undefined;
 };
 
-/** An option that opens a port of a debugger, which only one process can have. */
+/** An option that opens a debugger port, which only one process can have. */
 const DEBUGGER = /^--inspect/;
 
-/** Starts what an entry names as code, apart from this process, which holds the login. */
+/** Starts the code that an entry names, apart from this process, which holds the login. */
 export class CodeProcesses {
   readonly #options: CodeProcessesOptions;
 
@@ -42,18 +42,18 @@ export class CodeProcesses {
     this.#options = options;
   }
 
-  /** Code runs in a container of its own, which has its environment. */
+  /** The code runs in a container of its own, with that container's environment. */
   get isElsewhere(): boolean {
     return this.#options.socket !== undefined;
   }
 
-  /** The socket at which the container of the code starts MCP servers. Undefined: they are children of this process. */
+  /** The socket through which the container of the code starts MCP servers. Undefined: they are children of this process. */
   get serverSocket(): string | undefined {
     const { socket } = this.#options;
     return socket === undefined ? undefined : mcpSocketOf(socket);
   }
 
-  /** How a module or a graph runs: a host of its own, and where its lines go. `env`: the variables that the entry names. */
+  /** How a module or a graph runs: in a host of its own, with a place for its output lines. `env`: the variables that the entry names. */
   host({
     name,
     file,
@@ -79,7 +79,10 @@ export class CodeProcesses {
     return folders.map(folder => join(folder, command)).find(path => existsSync(path)) ?? command;
   }
 
-  /** The user that code runs as; undefined: that of this process, which is logged. `paths`: what the code has to read. */
+  /**
+   * The user as which code runs; undefined: the user of this process, which is logged. `paths`: the paths that the code must be able to
+   * read.
+   */
   userOf({ name, paths }: { name: string; paths: readonly string[] }): CodeUser | undefined {
     const { user: setting, logger } = this.#options;
     const { user, shared } = chooseCodeUser({ setting, name, paths, ownUid: process.getuid?.(), canStart });

@@ -22,7 +22,7 @@ const settings = defineServiceConfig({
     type: 'string',
     min: 2,
     max: 65_536,
-    // Its headers and environment variables may be credentials.
+    // Its headers and environment variables may contain credentials.
     secret: true,
     doc: 'The agent: one entry of the agents file, as JSON.',
   },

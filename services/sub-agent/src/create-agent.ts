@@ -12,7 +12,7 @@ import { a2aOptions } from './a2a-options.ts';
 import type { AgentEntry, AgUiEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import type { CodeProcesses } from './code-processes.ts';
 
-/** Address and key for `model` entries without their own. */
+/** Address and key for `model` entries that have none. */
 type ModelDefaults = { baseUrl: string; apiKey: string | undefined; pricesFile?: string | undefined };
 
 type CreateAgentOptions = {
@@ -24,13 +24,13 @@ type CreateAgentOptions = {
   webhooks: (url: string) => Webhooks;
   /** Reads an environment variable named by an entry: credentials are not part of the agents file. */
   secret: (variable: string) => string | undefined;
-  /** Runs what an entry names as code apart from this process. */
+  /** Runs the code that an entry names, apart from this process. */
   code: CodeProcesses;
 };
 
 /**
  * Creates the agent of an entry. Adapters are imported on demand: importing the MCP SDK takes a third of a second of CPU and 50 MB. Rejects
- * when the entry cannot work, e.g. when its recording is missing.
+ * if the entry cannot work, e.g. because its recording is missing.
  */
 export async function createAgent(entry: AgentEntry, context: CreateAgentOptions): Promise<Agent> {
   const { folder, onSkipped } = context;
@@ -210,7 +210,7 @@ function modelOptions(entry: AgentFields<ModelEntry>, name: string | undefined, 
   };
 }
 
-/** The default key is only for the default address, because no other server may receive it. */
+/** The default key is used only for the default address, because no other server may receive it. */
 function defaultKey({ baseUrl }: Pick<ModelEntry, 'baseUrl'>, model: ModelDefaults): string | undefined {
   return baseUrl === undefined || baseUrl === model.baseUrl ? model.apiKey : undefined;
 }

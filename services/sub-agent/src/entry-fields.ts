@@ -17,7 +17,7 @@ export const variable = Type.String({
   pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
   reason: 'must be the name of an environment variable',
 });
-/** More than the shell of a developer has: `hopline agent` names all of its variables. */
+/** Larger than the environment of a developer's shell, because `hopline agent` names all of its variables. */
 const VARIABLES_MAX = 1_024;
 /** Variables that the agent's code reads. A launcher passes on only these. */
 export const variables = Type.Optional(

@@ -15,7 +15,7 @@ type SubAgentDeps = {
   agent: Agent;
   /** From the agents file. */
   skills: readonly AgentSkill[];
-  /** Whether it takes messages that fit no skill of any agent. */
+  /** Whether the agent receives messages that fit no skill of any agent. */
   isDefault?: boolean | undefined;
   slots: number;
   /** How often a call that failed as retryable is repeated. */
@@ -30,7 +30,7 @@ type SubAgentDeps = {
   /** Receives errors that the agent throws, for the terminal of its author. */
   showError?: ((error: unknown) => void) | undefined;
   version: string;
-  /** URL of the endpoint for clients. Absent: the address on which it listens. */
+  /** URL of the endpoint for clients. Absent: the address on which the endpoint listens. */
   publicUrl: string | undefined;
   /** Absent: remote agents get no webhook. */
   webhooks?: TurnWebhooks;
@@ -48,7 +48,7 @@ type SubAgentDeps = {
 type SubAgent = {
   /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
-  /** Rejects with the reason why the agent did not answer the newest request for its skills, or cannot be started. */
+  /** Rejects with the reason why the agent did not answer the newest request for its skills, or why it cannot be started. */
   check(): Promise<void>;
   /** Waits for running turns, then closes endpoint and agent. */
   stop(): Promise<void>;
@@ -120,11 +120,11 @@ function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpSe
     metrics,
     extensions,
     ...(deps.limits && { limits: deps.limits }),
-    // NATS permits only ingress to do this (packages/log-jetstream/src/users.ts).
+    // Only ingress has the NATS permission for this (packages/log-jetstream/src/users.ts).
     writesIndex: false,
     authenticate: auth?.authenticate,
   });
-  // Credentials are in headers that pages of other origins do not have.
+  // Credentials are in headers, which pages of other origins do not have.
   const hosts = auth?.card === undefined ? deps.probes.hosts : undefined;
   const http = openHttp(server, { card, publicUrl: deps.publicUrl, tls: deps.tls, cors: deps.cors, hosts });
   registerProbes(http.app, deps.probes);
@@ -134,7 +134,7 @@ function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpSe
 
 type Worker = Required<Pick<ServeAgentOptions, 'url' | 'signal' | 'onRegistered' | 'onSkills'>>;
 
-/** Takes the agent's work and registers it. A failed worker ends the process, so that it restarts instead of looking alive. */
+/** Registers the agent and runs its work. If the worker fails, the process ends, so that it is restarted instead of looking alive. */
 function takeWork(deps: SubAgentDeps, worker: Worker): Promise<void> {
   const { log, name, agent, skills, isDefault = false, slots, drainMs, pace } = deps;
   const { retries, forwardText, showError, metrics, logger } = deps;

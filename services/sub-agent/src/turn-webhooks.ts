@@ -10,19 +10,18 @@ import { RateLimit } from './rate-limit.ts';
 /** Length of a webhook token in bytes. The token is the only credential of a caller. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[-\w]{43}$/;
-/** Bytes of a call's body that are discarded, because an agent may send the whole task. */
+/** Bytes of a call's body that are read and discarded, because an agent may send the whole task. */
 export const CALL_BYTES_MAX = 4 * 1024 * 1024;
 /**
- * Most calls that are forwarded to other processes per second: more than agents send that call for every token. A dropped call only delays
- * its turn.
+ * Maximum number of calls per second that are forwarded to other processes: more than agents make that call for every token. A dropped call
+ * only delays its turn.
  */
 const CALLS_FORWARDED_PER_S_MAX = 1_000;
 
 /**
- * Webhooks of remote agents: `POST /webhooks/<token>`, one per turn and removed with it. A call only triggers a poll of its turn.
- * Processes of one agent may share an address; a process without the turn forwards the call under a hash of the token, so that
- * subscribers do not learn the address. Every well-formed token gets the same response, so that callers cannot probe for existing
- * ones.
+ * Webhooks of remote agents: `POST /webhooks/<token>`, one per turn and removed with it. A call only triggers a poll of its turn. Processes
+ * of one agent may share an address. A process that does not run the turn forwards the call under a hash of the token, so that subscribers
+ * cannot find out the address. Every well-formed token gets the same response, so that callers cannot probe for existing ones.
  */
 export class TurnWebhooks {
   /** Callbacks by the hash of the token. */
@@ -32,7 +31,7 @@ export class TurnWebhooks {
   #forward: (key: string) => void = () => {};
   #listening: string | undefined;
 
-  /** `publicUrl`: the URL of this endpoint, or one that the agent's processes share. */
+  /** `publicUrl`: the URL of this endpoint, or a URL that the agent's processes share. */
   constructor(publicUrl: string | undefined) {
     this.#publicUrl = publicUrl;
   }
@@ -49,7 +48,7 @@ export class TurnWebhooks {
 
   /** Exchanges calls with the agent's other processes until `signal` aborts. */
   share(wakeUps: WakeUps, agent: string, signal: AbortSignal): void {
-    // Other processes share the address only if it is a public URL.
+    // Other processes can share the address only if it is a public URL.
     if (this.#publicUrl === undefined) return;
     wakeUps.listen(agent, key => this.#turns.get(key)?.(), signal);
     this.#forward = key => wakeUps.wake(agent, key);
@@ -71,7 +70,7 @@ export class TurnWebhooks {
 
   register(app: FastifyInstance): void {
     app.register(async scope => {
-      // The call takes effect before its body is read, because the body is ignored.
+      // The call takes effect before its body is read, because the body does not matter.
       scope.addHook<{ Params: { token: string } }>('onRequest', async ({ params }, reply) => {
         if (!TOKEN.test(params.token)) return reply.code(404).header('connection', 'close').send({ error: 'not found' });
         this.#called(keyOf(params.token));
@@ -92,7 +91,7 @@ export class TurnWebhooks {
   }
 
   /**
-   * Returns the public URL, or a loopback address for agents on this machine. TLS is excluded: its certificate rarely covers a
+   * Returns the public URL, or a loopback address for agents on this machine. TLS is excluded, because its certificate rarely covers a
    * loopback address.
    */
   #baseUrlFor(agentUrl: string): string | undefined {

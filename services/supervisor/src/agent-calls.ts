@@ -4,14 +4,14 @@ import { agentPresentation, answerArtifact, callNotice, noticeStatus } from '@ho
 import { SUPERVISOR } from '@hopline/task';
 import type { ConductingContext } from './turn-runner.ts';
 
-/** Notice of a call, by the state in which it ended. Other states have the notice of a failed call. */
+/** Notice of a call, by the state in which the call ended. Other states have the notice of a failed call. */
 const OUTCOMES: Partial<Record<CallEnded['state'], NoticePhase>> = {
   TASK_STATE_COMPLETED: 'end',
   TASK_STATE_REJECTED: 'rejected',
 };
 
 export type CallOptions = {
-  /** State that the agent left when it asked for input. */
+  /** State that the agent stored when it asked for input. */
   resume?: unknown;
   /** The agent's own request. Absent: the client's message. */
   message?: Message;

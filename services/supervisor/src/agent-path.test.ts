@@ -20,7 +20,7 @@ test('the first segment names the agent of this cluster, and the rest is for the
   assert.equal(path(null), undefined);
 });
 
-test('the metadata of the message takes precedence over that of the request', () => {
+test('the metadata of the message takes precedence over the metadata of the request', () => {
   assert.deepEqual(agentPathOf({ message: message({ agent: 'a' }), metadata: { agent: 'b' } }), { agent: 'a' });
   assert.deepEqual(agentPathOf({ message: message(), metadata: { agent: 'b' } }), { agent: 'b' });
 });
@@ -34,14 +34,14 @@ test('a value that is not a path of names is refused with a clear reason', () =>
   assert.equal(namesAgent({ message: message({ agent: null }) }), false);
 });
 
-test('a delegated call has only the rest of the path, in the place where the client wrote the path', () => {
+test('a delegated call has only the rest of the path, in the same place where the client wrote the path', () => {
   const cases: [Metadata | undefined, Metadata | undefined, Metadata | undefined, Metadata | undefined][] = [
     [{ agent: 'a', x: 1 }, undefined, { x: 1 }, undefined],
     [{ agent: 'a' }, { agent: 'b', y: 2 }, undefined, { y: 2 }],
     [{ agent: 'a/b/c' }, { agent: 'd' }, { agent: 'b/c' }, undefined],
     [undefined, { agent: 'a/b', y: 2 }, undefined, { agent: 'b', y: 2 }],
     [undefined, { agent: 'a' }, undefined, undefined],
-    // The answer to an agent's question may name any agent: the agent that asked continues.
+    // The answer to an agent's question may name any agent. The agent that asked continues anyway.
     [{ agent: 'a//b' }, { agent: 7 }, undefined, undefined],
     [{ x: 1 }, { y: 2 }, { x: 1 }, { y: 2 }],
     [undefined, undefined, undefined, undefined],

@@ -9,8 +9,8 @@ type Request = { message: Message; metadata?: Metadata };
 const SEPARATOR = '/';
 
 /**
- * The path in `metadata.agent` of the message, otherwise of the request. Undefined if the client names no agent. Throws NoAgentFits
- * for any other value.
+ * The path in `metadata.agent` of the message or, if it has none, of the request. Undefined if the client names no agent. Throws
+ * NoAgentFits for any other value.
  */
 export function agentPathOf(request: Request): AgentPath | undefined {
   if (!namesAgent(request)) return undefined;
@@ -26,8 +26,8 @@ export function namesAgent(request: Request): boolean {
 }
 
 /**
- * The request for the agent of a call, with only the rest of the path. A cluster behind the agent would refuse the message
- * for a name that it does not know.
+ * The request for the agent of a call, with only the rest of the path, because a cluster behind the agent would refuse a message with a
+ * name that it does not know.
  */
 export function delegatedRequest({ message, metadata = {} }: Request): Request {
   const { metadata: ofMessage = {}, ...content } = message;

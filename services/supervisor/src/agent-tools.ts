@@ -1,22 +1,23 @@
 import type { ChatTool } from '@hopline/chat-model';
 import type { AgentRegistration } from '@hopline/log';
 
-/** Tool that the model calls when the agents' answers need no addition. No agent's name has an underscore. */
+/** Tool that the model calls when the agents' answers need no addition. It cannot be an agent's name, which has no underscore. */
 export const FINISH_TOOL = '_finish';
-/** Most agents that are offered to a model, because providers accept 128 tools. */
+/** Maximum number of agents that are offered to a model, because providers accept 128 tools. */
 export const AGENT_TOOLS_MAX = 120;
 /** UTF-16 units of one tool's description; skills that do not fit are left out. */
 const DESCRIPTION_UNITS_MAX = 4_096;
 /**
- * UTF-16 units of the descriptions of all tools: some 16,000 tokens, which the model reads in each step. With many agents each gets an equal
- * part of it.
+ * UTF-16 units of the descriptions of all tools: some 16,000 tokens, which the model reads in each step. If there are many agents, each
+ * gets an equal part.
  */
 export const TOOLS_UNITS_MAX = 64 * 1024;
-/** UTF-16 units of a request that are compared with the descriptions of agents. */
+/** Number of UTF-16 units of a request that are compared with the descriptions of agents. */
 const REQUEST_UNITS_MAX = 16 * 1024;
 
 /**
- * Offers agents to a model as tools: one for each agent, not for each skill, because agents take a request in words instead of arguments.
+ * Offers agents to a model as tools: one tool for each agent, not for each skill, because an agent takes a request in words instead of
+ * arguments.
  */
 export function agentTools(agents: readonly AgentRegistration[], request = ''): ChatTool[] {
   const offered = agents.length > AGENT_TOOLS_MAX ? fittingBest(agents, request) : agents;

@@ -38,7 +38,7 @@ test('without an agent the wait ends after waitMs, and at an abort at once', asy
   assert.deepEqual(await atLeastOneAgent(registry, { waitMs: 600_000 }, AbortSignal.abort()), []);
 });
 
-test('an agent that stopped in order, as in a restart, is among the agents until its last heartbeat is waitMs old', async () => {
+test('an agent that stopped gracefully, as in a restart, still counts until its last heartbeat is waitMs old', async () => {
   const clock = { nowMs: 0 };
   const agents = new LiveAgents(() => clock.nowMs);
   const stopped = new AbortController();

@@ -145,7 +145,7 @@ test('a lost item is queued again once, if the queue has room and the agent has 
   assert.deepEqual([await other.items.queueLost(CALL), other.requests], [false, []]);
 });
 
-test('an item that is queued again is the only one, whether its relay was stopped or the queue has lost it', async () => {
+test('an item that is queued again is the only one, whether its relay was stopped or the queue lost the item', async () => {
   for (const isLost of [false, true]) {
     const turn = await new Turn().begun();
     turn.items.begin(working());
@@ -156,13 +156,13 @@ test('an item that is queued again is the only one, whether its relay was stoppe
     const request = () => work.request('agent.writer', workItem(), { id: ITEM.id });
     if (isLost) {
       await request();
-      // Settled without a word, as by a server that loses the item and still knows its id.
+      // Settles an item silently, like a server that loses the item and still knows its id.
       const loses = new AbortController();
       const lost = work.take('agent.writer', { slots: 1, signal: loses.signal }, async () => loses.abort());
       await lost;
     }
     assert.equal(await turn.items.queueLost(CALL), true);
-    // The request of the relay that was stopped arrives.
+    // The request of the relay that was stopped arrives now.
     await request();
     const taking = work.take('agent.writer', { slots: 1, signal: stop.signal }, async job => void taken.push(job.work.taskId));
     await until(async () => taken.length > 0 && !(await work.hasItem('agent.writer', 't')), 'the end of all items');

@@ -17,21 +17,21 @@ type CallItemsOptions = {
   writer: InputWriter;
   waits: Pick<CallWaits, 'begin'>;
   hop: Hop;
-  /** Epoch milliseconds at which the supervisor took its own item. */
+  /** Epoch milliseconds at which the supervisor took its own work item. */
   takenAt: number;
   metrics: Pick<HopMetrics, 'hopDuration'>;
   logger: Pick<Logger, 'info'>;
 };
 
 /**
- * The calls of a turn and their work items. The relay that stores a call with its content queues the item. Two kinds are left to the
- * supervisor: calls that are stored without content, because the content is too large or the relay is of an earlier version, and lost
+ * The calls of a turn and their work items. The relay that stores a call with its content queues the item. The supervisor queues two kinds
+ * itself: items of calls that are stored without content, because the content is too large or the relay is of an earlier version, and lost
  * items.
  */
 export class CallItems {
   readonly #options: CallItemsOptions;
   readonly #calls = new Map<string, WorkingCall>();
-  /** Calls that this supervisor began, and whether they followed from its plan rather than from the end of another call. */
+  /** Calls that this supervisor began, and whether each followed from its plan rather than from the end of another call. */
   readonly #begun = new Map<string, { isPlanned: boolean }>();
   readonly #seen = new Set<string>();
   readonly #requestedAgain = new Set<string>();
@@ -62,15 +62,15 @@ export class CallItems {
       const begun = this.#begun.get(name);
       if (begun?.isPlanned) metrics.hopDuration.recordMs(started.at - takenAt, { hop: 'plan', agent: call.agent });
       if (workingCall(started) !== undefined || view.ended(name) !== undefined) continue;
-      // An earlier supervisor may have queued the item, and the agent may have been silent for longer than the queue remembers the item's
-      // id.
+      // An earlier supervisor may have queued the item, and the agent may have been silent for longer than the queue remembers the id of
+      // the item.
       if (begun !== undefined || !(await this.#isQueued(call))) await this.#request(call);
     }
   }
 
   /**
-   * Queues the missing item of a call again: the relay died before queueing it and its successor did not, or the stream lost it. Resolves
-   * with false if that cannot help, because it was done before or the agent has written.
+   * Queues the missing item of a call again, if the relay died before queueing it and its successor did not queue it, or if the stream lost
+   * it. Resolves with false if that cannot help, because it was done before or because the agent has written.
    */
   async queueLost(name: string): Promise<boolean> {
     const call = this.#calls.get(name);

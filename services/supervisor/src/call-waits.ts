@@ -12,13 +12,14 @@ type CallWaitsOptions = {
   /** Undefined if the supervisor has no such profile. */
   profile: Profile | undefined;
   isLive: (agent: string) => boolean;
-  /** Called when a notice cannot be written. The timer that asks for the places belongs to all turns of the process. */
+  /** Called if a notice cannot be written. The timer that asks for the places is shared by all turns of the process. */
   fail: (error: unknown) => void;
 };
 
 /**
- * The calls of a turn whose agents have written nothing yet. While one of them waits for a slot of its agent, the client reads how many requests are
- * ahead, or that the agent is not available: as a status, or where progress is an artifact, in one that is emptied when the turn of the agent begins.
+ * The calls of a turn whose agents have written nothing yet. While one of them waits for a slot of its agent, the client reads how many
+ * requests are ahead, or that the agent is not available. The notice is a status or, in profiles where progress is an artifact, an artifact
+ * that is emptied when the agent's turn begins.
  */
 export class CallWaits {
   /** Calls that may wait. */
@@ -88,7 +89,7 @@ export class CallWaits {
     else this.#artifact(call, agent, '');
   }
 
-  /** This artifact leaves the task at its end, because the wait is of no use later. An empty text closes it. */
+  /** This artifact is removed at the end of the task, because the wait is of no interest later. An empty text closes it. */
   #artifact(call: string, agent: string, text: string, place: object = {}): void {
     if (this.#progress === 'status' || this.#progress === undefined) return;
     const metadata = { sourceAgent: SUPERVISOR, tool: agent, toolCallId: call, ...place };

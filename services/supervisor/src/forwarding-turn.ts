@@ -4,7 +4,7 @@ import { choiceOf } from './turn-outcome.ts';
 import type { TurnContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
-/** One agent takes the message; its artifacts, states and messages pass through. Only ids, coalescing and hops are Hopline's. */
+/** One agent receives the message; its artifacts, states and messages are passed on. Only ids, coalescing and hops are Hopline's. */
 export class ForwardingTurn implements TurnRunner {
   readonly #context: TurnContext;
   #begun = false;

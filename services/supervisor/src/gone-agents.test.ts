@@ -11,7 +11,7 @@ const CHECK_MS = 1_000;
 const GONE_MS = 2 * CHECK_MS;
 const SUSPENDED_MS = 60_000;
 
-/** One open call to the agent `writer`, with a clock that the test controls. The checks run at their real interval. */
+/** One open call to the agent `writer`, with a clock that the test controls. The checks run at the real interval. */
 function watched(t: TestContext) {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
@@ -52,7 +52,7 @@ function watched(t: TestContext) {
     await untilTick(() => checks !== before || inputs.length > 0);
     await setImmediate();
   };
-  /** The log stores nothing until the function that is returned runs, `afterMs` later. */
+  /** The log stores nothing until the returned function runs, `afterMs` later. */
   const fillDisk = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stored = promise;
@@ -68,7 +68,7 @@ function watched(t: TestContext) {
   return { inputs, lines, state, check, fillDisk };
 }
 
-test('an agent that is absent from the registry during the whole time is abandoned', async t => {
+test('an agent is abandoned if it is absent from the registry for the whole time', async t => {
   const { inputs, lines, state, check } = watched(t);
   await check();
   state.isLive = false;
@@ -81,7 +81,7 @@ test('an agent that is absent from the registry during the whole time is abandon
   assert.deepEqual(lines, [[{ agent: 'writer', call_id: 'call-1-1', reason: AGENT_GONE }, 'call abandoned']]);
 });
 
-test('after a suspension of its process, a supervisor gives agents the whole time to send a heartbeat', async t => {
+test('after its process was suspended, a supervisor gives agents the whole time again to send a heartbeat', async t => {
   const { inputs, state, check } = watched(t);
   await check();
   state.isLive = false;
@@ -92,7 +92,7 @@ test('after a suspension of its process, a supervisor gives agents the whole tim
   assert.deepEqual(inputs, []);
 });
 
-test('time in which the log is unavailable does not count, because no heartbeat can arrive then', async t => {
+test('time while the log is unavailable does not count, because no heartbeat can arrive then', async t => {
   const { inputs, state, check } = watched(t);
   await check();
   Object.assign(state, { isLive: false, isLogAway: true });
@@ -101,7 +101,7 @@ test('time in which the log is unavailable does not count, because no heartbeat 
   assert.deepEqual(inputs, []);
 });
 
-test('time in which the log stores nothing does not count, although it answers: from the first check on, and at the end', async t => {
+test('time while the log answers but stores nothing does not count, from the first check to the end', async t => {
   const { inputs, state, check, fillDisk } = watched(t);
   await check();
   let makeRoom = fillDisk();

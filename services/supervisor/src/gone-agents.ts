@@ -5,20 +5,20 @@ import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are checked. */
 const LIVENESS_CHECK_MS = 1_000;
-/** After an interval longer than this, the process must have been suspended, or the log has stored nothing: heartbeats are missing. */
+/** If an interval was longer than this, the process was suspended or the log stored nothing, so heartbeats are missing. */
 const SUSPENDED_MS = 5_000;
 
 type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
   logger: Pick<Logger, 'warn'>;
-  /** A call is abandoned when its agent has been out of the registry for this long, while the log stored what was written. */
+  /** A call is abandoned when its agent has been out of the registry for this long and the log was storing writes during that time. */
   agentGoneMs: number;
 };
 
 /**
- * Ends the calls of agents that have left the registry, under every planner and profile. Otherwise their tasks would stay open for as
- * long as the log keeps them. An agent that returns in time continues with a new attempt. Resolves when `signal` aborts, rejects
- * when the writer has failed.
+ * Ends the calls of agents that have left the registry, whatever the planner and profile. Otherwise their tasks would stay open for as long
+ * as the log keeps them. An agent that returns in time continues with a new attempt. Resolves when `signal` aborts; rejects when the writer
+ * has failed.
  */
 export async function abandonGoneAgents({
   view,
@@ -40,7 +40,8 @@ export async function abandonGoneAgents({
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
     // While the log is unavailable, an agent cannot show that it is alive.
     const isAway = missing.size > 0 && (await isUnavailable(log));
-    // A server with a full disk answers, but stores nothing: neither the heartbeats of agents nor this input. The wait for it then counts as a suspension.
+    // A server with a full disk answers but stores nothing, neither the heartbeats of agents nor this input. The wait for this input then
+    // counts as a suspension.
     const hasNews = [...missing].some(call => lastLiveAt.get(call) === checkedAt || isDue(call));
     if (!isAway && hasNews && !signal.aborted) {
       writer.add(NO_CHANGE);
@@ -63,7 +64,7 @@ export async function abandonGoneAgents({
   }
 }
 
-/** Reason of a call whose agent has left the registry. */
+/** Reason of the failure of a call whose agent has left the registry. */
 export const AGENT_GONE = 'the agent is gone';
 
 async function isUnavailable(log: Pick<Log, 'check'>): Promise<boolean> {

@@ -52,7 +52,7 @@ for (const [fate, isShown] of [
   });
 }
 
-test('a supervisor whose inputs are not folded, and whose item another one has begun, releases the item', async () => {
+test('a supervisor releases its item if its inputs are not folded and another supervisor has begun the item', async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
   const writer = new InputWriter(log.inputs, { taskId: 't', producer });

@@ -4,7 +4,7 @@ import type { TurnView } from './turn-view.ts';
 
 /** Time between two checks of a turn. */
 export const LOST_INPUTS_CHECK_MS = 60_000;
-/** An input that takes an ordinal and changes nothing, because no lane has its name. */
+/** An input that uses up an ordinal and changes nothing, because no lane has its name. */
 export const NO_CHANGE = { kind: 'close', lane: 'no change' } as const;
 
 type LostInputsContext = {
@@ -20,10 +20,11 @@ type LostInputsContext = {
 };
 
 /**
- * A supervisor waits for the facts of its inputs. If its last input was removed before a relay read it, no fact follows, and no
- * record shows the gap. So the supervisor writes one more input, NO_CHANGE. If there is no gap, the input is rejected and harmless.
+ * A supervisor waits for the facts of its inputs. If its last input was removed before a relay read it, no fact follows, and no record
+ * shows the gap. So the supervisor writes one more input, NO_CHANGE, which shows the gap. If there is no gap, the input is rejected and
+ * does no harm.
  *
- * No fact follows either if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with
+ * There is also no fact if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with
  * Superseded, so that the item can continue. Resolves when `signal` aborts.
  */
 export async function showLostInputs(context: LostInputsContext): Promise<void> {
@@ -32,7 +33,7 @@ export async function showLostInputs(context: LostInputsContext): Promise<void> 
     await sleepUnlessAborted(checkMs, signal);
     if (signal.aborted) return;
     const { lastSeq, nextN } = writer;
-    // Does not use `foldedSeq`, which passes a removed record when another producer writes.
+    // Does not use `foldedSeq`, which moves past a removed record when another producer writes.
     if (lastSeq === undefined || foldedIn(view, producer) >= nextN - 1) continue;
     // If the log is unavailable, the next check tries again.
     if (await isTakenOver().catch(() => false)) throw new Superseded();

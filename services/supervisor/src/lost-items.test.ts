@@ -6,7 +6,7 @@ import { type InputWriter, LogFull } from '@hopline/log';
 import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Two open calls. The test decides which of their items the log has. */
+/** Two open calls. The test decides whose items are in the log. */
 function watched(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const inputs: AgentInput[] = [];
@@ -18,7 +18,7 @@ function watched(t: TestContext) {
   ]);
   const isFull = { value: false };
   const producers: Record<string, { attempt: number; n: number }> = {};
-  /** The producers that the log shows, if this process does not know them yet. */
+  /** The producers in the log, if this process does not know them yet. */
   const stored: { producers?: Record<string, { attempt: number; n: number }> } = {};
   const view = {
     calls: ['call-1-1', 'call-1-2'],
@@ -68,7 +68,7 @@ function watched(t: TestContext) {
 
 const lost = (call: string) => ({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
 
-test('a call whose agent has written nothing for a whole interval, and whose item is gone, ends with a reason, once', async t => {
+test('a call ends once, with a reason, if its agent wrote nothing for a whole interval and its item is gone', async t => {
   const { inputs, items, check } = watched(t);
   items.set('agent.writer', false);
   await check();
@@ -98,7 +98,7 @@ test('the item of an agent that writes is not looked up', async t => {
   assert.deepEqual([inputs, asked], [[], []]);
 });
 
-test('a missing item is queued again first, and the call ends when the item is missing again; a full queue changes nothing', async t => {
+test('a missing item is first queued again, and the call ends if it is missing again; a full queue changes nothing', async t => {
   const { inputs, items, requestable, requested, isFull, check } = watched(t);
   items.set('agent.writer', false);
   requestable.add('call-1-1');

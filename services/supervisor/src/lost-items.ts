@@ -14,14 +14,14 @@ type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
 };
 
 /**
- * Finds calls whose work item no longer exists, so that no worker will ever run them. Queues each such item again once; ends the call if the
- * item is gone again or the agent has already written. Otherwise the task would stay open for as long as the log keeps it. An item is gone
- * after the loss of the work stream, a purge, or its expiry as a dead letter; it never existed if relays of two versions died and took over at
- * the wrong moment.
+ * Finds calls whose work item no longer exists, so that no worker would ever run them, and the task would stay open for as long as the log
+ * keeps it. Each such item is queued again once. If the item is gone again, or if the agent has already written, the call is ended. An item
+ * is gone after the loss of the work stream, a purge, or its expiry as a dead letter; it never existed if relays of two versions died and
+ * took over at the wrong moment.
  *
- * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer: its
- * inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal` aborts, rejects
- * when the writer has failed.
+ * A call is checked if its agent has written nothing from one check to the next. An agent that has just finished cannot lose its answer,
+ * because its inputs were stored before its item was done, so relays fold them before the end that is written here. Resolves when `signal`
+ * aborts; rejects when the writer has failed.
  */
 export async function abandonLostItems(options: LostItemsOptions): Promise<void> {
   const { view, writer, signal, items, checkMs } = options;
@@ -39,7 +39,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       // If the log is unavailable, the next check tries again.
       const isGone = await isItemGone(options, call, written.get(call)).catch(() => false);
       if (!isGone || signal.aborted) continue;
-      // If the log is unavailable, the next check queues the item.
+      // If the log is unavailable, the next check will queue the item.
       if (await items.queueLost(call).catch(() => true)) continue;
       abandoned.add(call);
       // Also ends the task's wait for credentials.
@@ -50,8 +50,8 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
 }
 
 /**
- * Whether the queue has no item of a call, and the log has nothing from its agent beyond `written`. A process that was suspended does not know what the
- * agent wrote in the meantime; the item of an agent that has finished is done only after the log shows that.
+ * Whether the queue has no item of a call, and the log has nothing from its agent beyond `written`. The log is read because a process that
+ * was suspended does not know what the agent wrote in the meantime. The item of a finished agent is done only after the log shows the end.
  */
 async function isItemGone({ log, taskId, view }: LostItemsOptions, call: string, written: string | undefined): Promise<boolean> {
   if (await log.work.hasItem(`agent.${view.agentOf(call)}`, taskId)) return false;

@@ -10,7 +10,7 @@ import { conversation, RESULT_UNITS_MAX, readOf } from './model-conversation.ts'
 import type { ModelStep } from './model-step.ts';
 import { TurnView } from './turn-view.ts';
 
-/** A task that goes through the decider, as a supervisor sees it. */
+/** A task that goes through the decider, as seen by a supervisor. */
 class TaskStory {
   readonly view = new TurnView(CAIPE.answer.name);
   #aggregate: StoredFacts['record']['aggregate'] | undefined;
@@ -107,7 +107,7 @@ test('data of an agent beyond the limit is cut with a mark, like its text', () =
   assert.equal(result.length, RESULT_UNITS_MAX + 1 + mark.length);
 });
 
-test('a call that asked a question continues under another id in the next turn, with one result for the model', () => {
+test('a call that asked a question continues under a new id in the next turn, and gives the model one result', () => {
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] };
   const story = new TaskStory().message('version?');
   story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1') });
@@ -125,7 +125,7 @@ test('a call that asked a question continues under another id in the next turn, 
   assert.deepEqual([story.view.requestTurn, story.view.messageOf(1)?.messageId], [1, 'version?']);
 });
 
-test('the answer to a question refuses a call whose own question the task has not shown', () => {
+test('the answer to one question refuses a call whose own question has not been shown', () => {
   const shown: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Continue?' }] };
   const parts = approvalRequestParts({ callId: 'c-2', tool: 'refund', arguments: {} });
   const story = new TaskStory().message('go');
@@ -156,12 +156,12 @@ test('a call that waits for credentials is answered like one that asked; concurr
     '[the call was stopped]',
     '[the agent asked: Log in.]\n[the user answered: I did]\nv3',
   ]);
-  // The request ends with this turn: the next message begins a new one.
+  // The request ends with this turn, because the next message begins a new one.
   story.message('more', 'm3');
   assert.deepEqual([story.view.waiting.length, story.view.requestTurn], [0, 3]);
 });
 
-test('a message that answers no question begins a new request: without earlier steps, and with the context as its history', () => {
+test('a message that does not answer a question begins a new request, without earlier steps and with the context as its history', () => {
   const story = new TaskStory().message('one');
   story.appends('supervisor', { kind: 'step', step: '1', payload: step() });
   story.message('two', 'm2');

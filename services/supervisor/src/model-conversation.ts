@@ -6,7 +6,7 @@ import type { ChosenCall, ModelStep, Read } from './model-step.ts';
 import type { TurnView } from './turn-view.ts';
 
 const FILE_NOTE = '; passed to the agents that you call';
-/** UTF-16 units of one agent's text that the model reads, and of its data separately. Longer text is cut, with a mark. */
+/** UTF-16 units of one agent's text that the model reads, and separately of its data. Longer text is cut, with a mark. */
 export const RESULT_UNITS_MAX = 512 * 1024;
 
 /** The model's input: system prompt, earlier messages, its own steps, and the results of its calls. The same log gives the same input. */
@@ -46,7 +46,7 @@ function outcomeOf(call: string, view: TurnView): string {
   } else if (ended === undefined) {
     lines.push('[the call was stopped]');
   } else if (!isInterrupted(ended.state)) {
-    // The message of a completed call has only the part that its text lacks (S2-2).
+    // The message of a completed call contains only the part that its text lacks (S2-2).
     if (ended.message !== undefined) lines.push(wordsIn(ended.message));
     if (ended.state !== 'TASK_STATE_COMPLETED') lines.push(`[the agent failed: ${ended.reason ?? 'no reason given'}]`);
   }

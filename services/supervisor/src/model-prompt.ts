@@ -1,4 +1,4 @@
-/** System prompt of a supervisor's model. `sumsUp`: the model ends with its own summary. */
+/** System prompt of a supervisor's model. `sumsUp`: whether the model ends with a summary of its own. */
 export function supervisorPrompt(displayName: string, sumsUp: boolean): string {
   const end = sumsUp
     ? 'When the agents have answered, finish with a short summary in your own words.'

@@ -33,7 +33,7 @@ test('agents are tools that take a request in words and one of their skills', ()
   assert.ok(talkative[0]!.description.length <= 4_096);
 });
 
-test('a model is offered those of a thousand agents that share words with the request, up to a bound of its prompt', () => {
+test('from a thousand agents a model is offered only those that share words with the request, up to a bound of its prompt', () => {
   const many = Array.from({ length: 1_000 }, (_, index) =>
     agent(`a${index}`, ...Array.from({ length: 64 }, (_, n) => `skill-${index}-${n}`)),
   );
@@ -48,7 +48,7 @@ test('a model is offered those of a thousand agents that share words with the re
   assert.ok(Math.max(...few) > TOOLS_UNITS_MAX / AGENT_TOOLS_MAX, 'few agents may have longer descriptions');
 });
 
-test('a call of the model leads to an agent, to an error that the model reads, or to the end', () => {
+test('a model’s call leads to an agent, to an error that the model reads, or to the end', () => {
   const calls = chosen([
     ['argocd', { request: 'go', skill: 'version' }],
     ['files', { request: 'go', skill: 'made up' }],

@@ -9,8 +9,8 @@ import { FINISH_TOOL } from './agent-tools.ts';
 export const STEP_AGENT_CALLS_MAX = 16;
 
 /**
- * Maximum levels of JSON in the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would wait
- * for its step forever; the step has four levels around the arguments.
+ * Maximum levels of JSON in the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would then
+ * wait for its step forever. The step adds four levels around the arguments.
  */
 export const ARGS_DEPTH_MAX = 32;
 
@@ -32,7 +32,7 @@ export type ChosenCall = {
   | { finish: true }
 );
 
-/** A call whose result the model read before this step. The digest proves that it read the whole text (S2-11). */
+/** A call whose result the model had read before this step. The digest proves that it read the whole text (S2-11). */
 export type Read = { call: string; sha256: string; units: number };
 
 /** One step of the model as recorded in the log: a supervisor that takes over continues from it without another request. */
@@ -41,15 +41,15 @@ export type ModelStep = {
   turn: number;
   /** All text of the step, with the plan. */
   text: string;
-  /** The plan that the supervisor made, because the model wrote none. */
+  /** The plan that the supervisor made because the model wrote none. */
   plan?: string;
   calls: ChosenCall[];
   read: Read[];
-  /** Tokens of the request, where the provider reports them. */
+  /** Tokens of the request, if the provider reports them. */
   usage?: TokenUsage;
 };
 
-/** A model that reads only that there were too many calls would ask for the same ones again in each of its remaining steps. */
+/** If the model read only that there were too many calls, it would make the same calls again in each of its remaining steps. */
 const NO_CALLS_LEFT = `This call was not made: one message of the user allows ${TURN_CALLS_MAX} calls, and no further ones. Answer with the results so far.`;
 const TOO_MANY_AT_ONCE = `This call was not made: one step allows ${STEP_AGENT_CALLS_MAX} calls. Make it again in your next step.`;
 
@@ -60,8 +60,8 @@ export function modelStepOf(payload: unknown): ModelStep | undefined {
 }
 
 /**
- * Resolves a step's calls with the agents that are live now. The result is recorded, so that the same calls follow after a takeover even if
- * agents have come or gone. `callId`: returns the id of a call by its index. `callsLeft`: how many calls the task may still make.
+ * Resolves a step's calls to the agents that are live now. The result is recorded, so that a takeover makes the same calls even if agents
+ * have come or gone. `callId`: returns the id of a call by its index. `callsLeft`: how many calls the task may still make.
  */
 export function chooseCalls(
   step: Step,

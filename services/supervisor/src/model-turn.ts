@@ -51,7 +51,7 @@ export class ModelTurn implements TurnRunner {
   async advance(): Promise<void> {
     if (!this.#begun) {
       this.#begun = true;
-      // Runs concurrently with `advance`: while the model streams, its text comes back as facts, and a cancel must be noticed.
+      // Runs concurrently with `advance`, because while the model streams, its text comes back as facts, and a cancel must be noticed.
       this.#conduct().catch(error => this.#context.signal.aborted || this.#context.fail(error));
     }
     this.#waits.check();
@@ -60,8 +60,8 @@ export class ModelTurn implements TurnRunner {
   async #conduct(): Promise<void> {
     const { writer, work, attempt } = this.#context;
     this.#calls.begin();
-    // Inputs of an earlier supervisor may still be on their way into the log. They are rejected after an input of a higher attempt. So once
-    // this mark is recorded, an input of the earlier supervisor is either recorded or never will be.
+    // Inputs of an earlier supervisor may still be on their way into the log. After an input of a higher attempt they are rejected. So once
+    // this mark is recorded, an input of the earlier supervisor either is recorded already or never will be.
     if (attempt > 1) await this.#record(`taken-over-${work.turn}-${attempt}`, null);
     try {
       if (await this.#converse()) await this.#finish();
@@ -72,7 +72,7 @@ export class ModelTurn implements TurnRunner {
     await writer.flush();
   }
 
-  /** Runs the conversation to its end. Returns false if the turn ends otherwise: it waits for the client, or has failed. */
+  /** Runs the conversation to its end. Returns false if the turn ends in another way: it waits for the client, or has failed. */
   async #converse(): Promise<boolean> {
     const { view, work, writer } = this.#context;
     const { stepsMax } = this.#settings;
@@ -129,7 +129,7 @@ export class ModelTurn implements TurnRunner {
       read,
       ...(reply.usage && { usage: reply.usage }),
     };
-    // Records the step before its lanes close, because a supervisor that requested the step again could not replace a closed lane.
+    // Records the step before its lanes close, because a supervisor that requests the step again cannot replace a closed lane.
     await this.#record(String(number), step);
     lanes.complete(step);
     return step;
@@ -162,7 +162,7 @@ export class ModelTurn implements TurnRunner {
     await this.#until(() => view.steps.has(step));
   }
 
-  /** Makes a call, unless a previous turn has made it: such a call is over, or continues under another id. */
+  /** Makes a call, unless a previous turn has made it. Such a call is over, or continues under another id. */
   async #call(chosen: AgentCall): Promise<void> {
     const { work } = this.#context;
     if (!chosen.call.startsWith(`call-${work.turn}-`)) return;
@@ -197,12 +197,12 @@ export class ModelTurn implements TurnRunner {
     // The supervisor's last words must be in the log to be part of the result.
     await this.#record(`own-text-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
-    // Withheld text is only for the model, but if the model adds nothing, it is the answer.
+    // Withheld text is only for the model. If the model adds nothing, however, that text is the answer.
     const streamed = view.answerText();
     const { result } = profile;
     if (result !== undefined)
       await addResult(this.#context, lane, laneArtifact(profile, result, displayName), streamed || view.withheldText());
-    // Without a result, only the text that clients have not received is due.
+    // If there is no result artifact, only the text that clients have not received is still to be sent.
     else if (streamed === '' || view.isShown(lane))
       await addResult(this.#context, lane, answerArtifact(profile, displayName, SUPERVISOR), view.withheldText());
     writer.add(this.#withUsage(this.#outcome()));
@@ -235,7 +235,7 @@ export class ModelTurn implements TurnRunner {
     });
   }
 
-  /** The tokens of this turn: those of the model's steps, and those of the agents that it called. */
+  /** The tokens of this turn: those of the model's steps plus those of the agents that it called. */
   #withUsage(status: StatusInput): StatusInput {
     const { view, work } = this.#context;
     const steps = [...view.steps.values()].map(modelStepOf).filter(step => step?.turn === work.turn);

@@ -27,7 +27,7 @@ test('white space before the words is not copied with each token', async () => {
   const bytes = await bytesAllocated(() => {
     for (let index = 0; index < tokens; index += 1) parser.take(' ');
   });
-  // Copying it for each token would allocate 450 MB in total.
+  // Copying the text for each token would allocate 450 MB in total.
   assert.ok(bytes < 50_000_000, `${bytes} bytes`);
   assert.deepEqual(parser.take('Now'), [{ kind: 'prose', text: `${' '.repeat(tokens)}Now` }]);
 });

@@ -4,7 +4,7 @@ import { type ArtifactInput, type LaneArtifact, titleCase } from '@hopline/event
 const BEGIN = '⟦';
 const END = '⟧';
 
-/** The complete plan: the same artifact, replaced and closed, so that a folded task has one plan and not two (C-3). */
+/** The complete plan: the same artifact, replaced and closed, so that a folded task has only one plan (C-3). */
 export function completePlan(lane: string, artifact: LaneArtifact, text: string): ArtifactInput {
   return { kind: 'artifact', lane, artifact, parts: [{ text }], append: false, last: true };
 }
@@ -21,19 +21,20 @@ export function unmarked(plan: string): string {
   return plan.replace(BEGIN, '').replace(END, '');
 }
 
-/** The plan for a model that calls agents without writing one (S0-11). */
+/** The plan if a model calls agents without writing one (S0-11). */
 export function planOfCalls(agents: readonly string[]): string | undefined {
   if (agents.length === 0) return undefined;
   const lines = agents.map((agent, index) => `${index + 1}. ${titleCase(agent)}\n`);
   return `${BEGIN}**🎯 Execution Plan**\n${lines.join('')}${END}`;
 }
 
-/** A run of a model's text, which belongs to its plan (with both markers) or to its own words. */
+/** A run of a model's text that belongs either to its plan (with both markers) or to its own words. */
 export type MarkedText = { kind: 'plan' | 'prose'; text: string };
 
 /**
  * Separates the plan in a model's text, from the first ⟦ to the first ⟧ after it, from the model's own words. White space around the plan
- * belongs to neither, because an answer must not consist only of layout. All other text passes unchanged, token by token, including later markers.
+ * belongs to neither, because an answer must not consist only of layout. All other text, including later markers, is passed on unchanged,
+ * token by token.
  */
 export class PlanParser {
   #position: 'before' | 'plan' | 'after' | 'words' = 'before';
@@ -81,7 +82,7 @@ export class PlanParser {
   #prose(text: string, runs: MarkedText[]): void {
     if (text === '') return;
     const words = this.#pending + text;
-    // Pending text is white space; checking it again with each token would be quadratic in its length.
+    // Pending text consists of white space. Checking it again with each token would be quadratic in its length.
     if (this.#position !== 'words' && text.trim() === '') {
       this.#pending = words;
       return;

@@ -37,7 +37,7 @@ export class PlannedTurn implements TurnRunner {
     const { view, work } = this.#context;
     this.#calls.begin();
     if (view.calls.length > 0) {
-      // An earlier supervisor has recorded these calls, but may not have queued their work.
+      // An earlier supervisor has recorded these calls, but may not have queued their work items.
       const open = view.calls.filter(call => view.ended(call) === undefined);
       await Promise.all(open.map(call => this.#calls.start(call, view.agentOf(call), this.#continuedWith(call))));
       return;
@@ -59,7 +59,7 @@ export class PlannedTurn implements TurnRunner {
     return { resume: waiting?.resume, ...(waiting?.message && { message: waiting.message }) };
   }
 
-  /** Returns undefined when no agent fits: the task has failed. */
+  /** Returns undefined if no agent fits; the task has then failed. */
   async #plan(): Promise<Plan | undefined> {
     const { work, planner, agents, history, signal, writer, view } = this.#context;
     const { message, metadata = {} } = work;
@@ -106,7 +106,7 @@ export class PlannedTurn implements TurnRunner {
     }
     const lane = this.#lane('result');
     const { result } = profile;
-    // Without a result, only the text that clients have not received is due.
+    // If there is no result artifact, only the text that clients have not received is still to be sent.
     if (result === undefined)
       await addResult(this.#context, lane, answerArtifact(profile, displayName, SUPERVISOR), view.withheldText());
     else

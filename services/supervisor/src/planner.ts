@@ -12,7 +12,7 @@ export type PlanRequest = {
   metadata: Metadata;
   /** Earlier messages of the context, oldest first. */
   history: readonly Message[];
-  /** Agents that are live, or were a moment ago. A call to one of the latter waits for it. */
+  /** Agents that are live or were live a moment ago. A call to one of the latter waits for it. */
   agents: (AgentRegistration & { isLive?: boolean })[];
   signal: AbortSignal;
 };
@@ -24,10 +24,10 @@ export type Plan = {
   agents: string[];
 };
 
-/** Agents that a failure names. Further agents are only counted. */
+/** Number of agents that a failure names. Further agents are only counted. */
 export const CHOICES_MAX = 32;
 
-/** Why no agent takes the message: a sentence for its sender, with the agents that can be named instead. */
+/** Why no agent takes the message: a sentence for its sender that lists the agents which can be named instead. */
 export class NoAgentFits extends Error {
   override readonly name = 'NoAgentFits';
   readonly choices: readonly string[];

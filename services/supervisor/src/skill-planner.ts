@@ -4,12 +4,12 @@ import { type AgentRegistration, defaultAgentOf } from '@hopline/log';
 import { agentPathOf } from './agent-path.ts';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
 
-/** Characters of one token of the plan, as a model would stream it (S0-11). */
+/** Characters of one token of the plan, similar to a model's stream (S0-11). */
 const TOKEN_CHARS = 6;
-/** Created once, because it loads the rules of a language. */
+/** Created only once, because it loads the rules of a language. */
 const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** Agents of one plan. A word of a message may name a skill of each of a thousand agents. */
+/** Maximum number of agents in one plan. A word of a message may name a skill of each of a thousand agents. */
 export const PLAN_AGENTS_MAX = 16;
 
 type Choice = { agent: AgentRegistration; skill: AgentSkill | undefined };
@@ -51,7 +51,7 @@ export class SkillPlanner implements Planner {
 function named(name: string, agents: AgentRegistration[]): AgentRegistration {
   const agent = agents.find(candidate => candidate.name === name);
   if (agent !== undefined) return agent;
-  // Other text is not repeated, because it may be of any length.
+  // Any other text is not repeated, because it may have any length.
   throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, { available: agents });
 }
 
@@ -66,7 +66,7 @@ function fitting(message: Message, agents: AgentRegistration[]): Choice[] {
   return choices;
 }
 
-/** Lower-case words of all text and data parts, and the text itself for names of several words. */
+/** Lower-case words of all text and data parts, and the text itself, which is needed for names of several words. */
 function wordsOf(message: Message): { text: string; words: Set<string> } {
   const texts = message.parts.map(part => part.text ?? (part.data === undefined ? '' : JSON.stringify(part.data)));
   const text = texts.join(' ').toLowerCase();

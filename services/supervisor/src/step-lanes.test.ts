@@ -81,7 +81,7 @@ test('a streamed step is closed; a plan that was not streamed is written whole',
 test("an earlier supervisor's step is written again if it was not closed, otherwise not touched", () => {
   const { context, inputs } = recordingContext({ '1/step-1/plan': 'closed', '1/step-1/own': 'open', '1/step-2/own': 'open' });
   new StepLanes(context, '1').complete({ text: '⟦p⟧ all of it' });
-  // The lane is emptied, because its step was requested again and now has no text.
+  // The lane is emptied, because its step was requested again and has no text this time.
   new StepLanes(context, '2').complete({ text: '' });
   assert.deepEqual(inputs, [
     'open streaming_result 1/step-1/own',

@@ -5,7 +5,9 @@ import type { ModelStep } from './model-step.ts';
 import { completePlan, type MarkedText, PlanParser, splitPlan, unmarked } from './plan.ts';
 import type { ConductingContext } from './turn-runner.ts';
 
-/** One step of the model as the client sees it: an artifact for the plan between its markers, and one for the supervisor's own words (C-24). */
+/**
+ * One step of the model as the client sees it: an artifact for the plan with its markers, and one for the supervisor's own words (C-24).
+ */
 export class StepLanes {
   readonly #context: ConductingContext;
   readonly #lanes: Record<MarkedText['kind'], string>;
@@ -38,7 +40,7 @@ export class StepLanes {
   }
 
   /**
-   * Completes the lanes of a recorded step, however much of it any supervisor has streamed. A closed lane stays, and a lane that this
+   * Completes the lanes of a recorded step, however much of it any supervisor has streamed. A closed lane stays. A lane that this
    * supervisor has not written itself is written again, so that the client's view equals the record byte for byte.
    */
   complete(step: Pick<ModelStep, 'text' | 'plan'>): void {

@@ -186,7 +186,7 @@ test('a supervisor that takes over queues a call again only if no relay does so 
   }
 });
 
-test('a turn ends with the last of its agents; one that has failed before does not fail it', async () => {
+test('a turn ends with the last of its agents, and an agent that failed earlier does not make it fail', async () => {
   using relayed = new Relayed();
   const { task } = relayed;
   await task.message('version?', 'm', 'supervisor').store();
@@ -278,7 +278,7 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
 }
 
 for (const profile of ['caipe', 'transparent']) {
-  test(`in profile ${profile} a question of the default agent waits for it while it restarts, and does not go to the live agent`, async () => {
+  test(`in profile ${profile} a question for the default agent waits while that agent restarts, and does not go to a live agent`, async () => {
     using relayed = new Relayed();
     const { task, log } = relayed;
     await task.message('explain hopline', 'm', 'supervisor', profile).store();
@@ -328,7 +328,7 @@ test('a turn whose notice cannot be stored is requeued, and the process goes on'
   ]);
 });
 
-test('in profile `chat` a supervisor that takes over repeats no status, and withheld text is the one answer', async () => {
+test('in profile `chat` a supervisor that takes over repeats no status, and withheld text becomes the only answer', async () => {
   using relayed = new Relayed();
   const { task } = relayed;
   await task.message('version?', 'm', 'supervisor', 'chat').store();

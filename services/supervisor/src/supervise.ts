@@ -65,8 +65,8 @@ export type SuperviseDeps = {
   /** A call is abandoned when its agent has been out of the registry for this many milliseconds. */
   agentGoneMs: number;
   /**
-   * An agent is chosen until its last heartbeat is this many milliseconds old. A task waits as long for a first agent, if the supervisor has just
-   * started; default AGENT_WAIT_MS.
+   * An agent is chosen until its last heartbeat is this many milliseconds old. If the supervisor has just started, a task waits this long
+   * for a first agent. Default AGENT_WAIT_MS.
    */
   agentWaitMs?: number;
   /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
@@ -109,7 +109,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
       ),
     );
   } catch (thrown) {
-    // An interruption by the shutdown is not a fault of the task and does not count as an attempt.
+    // An interruption by the shutdown is not the task's fault and does not count as an attempt.
     if (deps.signal.aborted && failed === undefined) {
       hop.set({ [ATTR.outcome]: 'requeued' });
       metrics.requeues.add(1, { agent: SUPERVISOR, reason: 'shutdown' });
@@ -135,7 +135,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 /** `fail` ends the turn with an error by aborting `signal`. */
 type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (error: unknown) => void; writer: InputWriter };
 
-/** Follows the task's facts and appends what is due. Resolves when the turn is over, and rejects if it is interrupted before that. */
+/** Follows the task's facts and appends what is due. Resolves when the turn is over; rejects if it is interrupted before that. */
 async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail, writer }: RunningTurn): Promise<void> {
   const { log } = deps;
   const { work } = job;
@@ -184,7 +184,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
       await items.queueCallsWithoutContent();
       await turn.advance().catch(error => failUnreadable(writer, error));
     }
-    // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
+    // If the writer has failed, this rejects, so that the job is requeued instead of waiting for facts that never come.
     await writer.flush();
   }
   throw new Error('supervision was interrupted');
@@ -216,12 +216,12 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   const aggregate = view.aggregate;
   if (aggregate === undefined || aggregate.turn < turn) return false;
   const producer = aggregate.producers[SUPERVISOR];
-  // Another stored item of this turn has written first: the relay rejects the inputs of this one.
+  // Another stored item of this turn has written first, so the relay rejects the inputs of this one.
   if (aggregate.turn === turn && producer !== undefined && !isSameItem(producer, { item })) return true;
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
-/** Most records only continue an agent's artifacts: the turn does not depend on them until the call ends. */
+/** Most records only continue an agent's artifacts. The turn does not depend on them until the call ends. */
 function continuesArtifacts(facts: readonly Fact[]): boolean {
   return facts.length > 0 && facts.every(fact => fact.kind === 'artifact.updated' && fact.producer !== SUPERVISOR);
 }
@@ -231,7 +231,10 @@ function taskFailure(reason: string, retryable = true): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable } };
 }
 
-/** Fails the task because of an input that the log does not accept, since every attempt would make it again. Throws any other error. */
+/**
+ * Makes the task fail because of an input that the log does not accept, because every attempt would make the same input. Throws any other
+ * error.
+ */
 function failUnreadable(writer: InputWriter, error: unknown): void {
   if (!(error instanceof InputUnreadable)) throw error;
   writer.add(taskFailure(error.message, false));

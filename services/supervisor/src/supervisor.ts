@@ -15,9 +15,9 @@ type SupervisorDeps = {
   agentGoneMs: number;
   agentWaitMs: number;
   slots: number;
-  /** As in SuperviseDeps. */
+  /** See SuperviseDeps. */
   pace?: TextPace;
-  /** As in SuperviseDeps. */
+  /** See SuperviseDeps. */
   times?: NonNullable<SuperviseDeps['times']>;
   metrics: HopMetrics;
   logger: Logger;
@@ -25,7 +25,7 @@ type SupervisorDeps = {
 
 export type Supervisor = { stop(): Promise<void> };
 
-/** Takes tasks from the supervisors' queue until it is stopped, when unfinished tasks are requeued at once. */
+/** Takes tasks from the supervisors' queue until it is stopped. Unfinished tasks are then requeued at once. */
 export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor> {
   const { log, logger, slots } = deps;
   const stop = new AbortController();

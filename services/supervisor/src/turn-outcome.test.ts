@@ -59,7 +59,7 @@ test("a result larger than the writer's buffer is appended whole", async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
   const writer = new InputWriter(log.inputs, { taskId: 't', producer });
-  // A source that does not wait for the writer fails at 16 times that size.
+  // A source that does not wait for the writer would fail at 16 times that size.
   const text = 'x'.repeat(17 * WRITER_WAITING_BYTES_MAX);
   await addResult({ view: new TurnView(), writer }, LANE, ARTIFACT, text);
   await writer.flush();

@@ -13,13 +13,13 @@ import type { TurnContext } from './turn-runner.ts';
 
 /**
  * Largest text of one event of the final result, in UTF-8 bytes. A longer result is sent in several chunks of one artifact. JSON takes at
- * most six bytes for one of them, so such an event fits into a record of 1 MiB together with the task's aggregate.
+ * most six bytes for each of them, so such an event fits into a record of 1 MiB together with the task's aggregate.
  */
 export const RESULT_BYTES_MAX = 128 * 1024;
 
 /**
  * Appends the whole answer in one artifact, before the final state (S0-20), unless an earlier supervisor has appended all of it. Waits for
- * the log: the answers of all agents together may be larger than the writer's buffer. Rejects when the writer has failed.
+ * the log, because the answers of all agents together may be larger than the writer's buffer. Rejects if the writer has failed.
  */
 export async function addResult(
   { view, writer }: Pick<TurnContext, 'view' | 'writer'>,
@@ -59,7 +59,7 @@ export function outcomeOf(ends: readonly CallEnded[], messageId: string): Status
   return failure(messageId, reason, { retryable: first.retryable === true, message: first.message, state });
 }
 
-/** The status with the tokens of these calls, and of the supervisor's own model, as `metadata.usage`. */
+/** The status with the tokens of these calls and of the supervisor's own model as `metadata.usage`. */
 export function withUsage(
   status: StatusInput,
   ends: readonly CallEnded[],

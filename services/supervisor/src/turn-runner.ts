@@ -7,13 +7,13 @@ import type { Planner, PlanRequest } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
 /**
- * Runs the turns of a profile: after every change in the log it appends what is due. Appending an input twice is harmless, because ordinals
- * and the decider reject the second one.
+ * Runs the turns of a profile: after every change in the log it appends what is due. Appending an input twice does no harm, because
+ * ordinals and the decider reject the second one.
  */
 export interface TurnRunner {
   /**
-   * Called once when the log has been read up to its newest record, then after every later record that holds more than artifacts of agents;
-   * calls never overlap.
+   * Called once when the log has been read up to its newest record, and then after every later record that contains more than artifacts of
+   * agents. Calls never overlap.
    */
   advance(): Promise<void>;
 }
@@ -25,12 +25,12 @@ export type TurnContext = {
   work: Work;
   /** How clients see the task. */
   profile: Profile;
-  /** Delivery count of the work item: above 1 an earlier supervisor may have written inputs. */
+  /** Delivery count of the work item. If it is above 1, an earlier supervisor may have written inputs. */
   attempt: number;
   view: TurnView;
   writer: InputWriter;
   planner: Planner;
-  /** Agents that are live, or were a moment ago. Waits for one to appear if there is none. */
+  /** Agents that are live or were live a moment ago. If there is none, waits for one to appear. */
   agents: () => Promise<PlanRequest['agents']>;
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;

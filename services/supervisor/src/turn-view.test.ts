@@ -26,7 +26,7 @@ function viewOf({ facts, aggregate }: Scenario, answerName?: string): TurnView {
   return view;
 }
 
-test('each question of a turn has a call of its own in the next turn, in the order of the questions; a call that has ended has none', () => {
+test('each question of a turn leads to one call in the next turn, in the same order; a call that has ended leads to none', () => {
   const task = new Scenario().message('go');
   const calls = ['call-1-1', 'call-1-2', 'call-1-3'];
   for (const call of calls) task.input(supervisor(), { kind: 'call', call, agent: 'argocd' });
@@ -51,7 +51,7 @@ test('each question of a turn has a call of its own in the next turn, in the ord
   );
 });
 
-test('a call that waits for credentials keeps its agent in the next turn, even if one record has its beginning and its request', () => {
+test('a call that waits for credentials keeps its agent in the next turn, even if its beginning and its request are in one record', () => {
   const task = new Scenario().message('go').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   const message: Message = { messageId: 'login', role: 'ROLE_AGENT', parts: [{ text: 'Log in first.' }] };
   task.input(agent('call-1-1'), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message, resume: { of: 'login' } });

@@ -55,7 +55,7 @@ class TurnRecord {
   }
 }
 
-/** A person approves only a call that the task has shown: a `yes` to another question must not run this one. */
+/** A person approves only the call that the task has shown, so a `yes` to another question must not run this one. */
 function refusalOf(question: Message | undefined, answer: Message): { message: Message } | undefined {
   const asked = approvalRequestOf(question);
   if (asked === undefined || approvalResponseOf(answer)?.callId === asked.callId) return undefined;
@@ -83,7 +83,7 @@ class RequestRecord {
  * there.
  */
 export class TurnView {
-  /** Name of the artifacts that hold answer text; undefined in a profile without one. */
+  /** Name of the artifacts that contain answer text; undefined in a profile without one. */
   readonly #answerName: string | undefined;
   #newest: StoredFacts | undefined;
   readonly #task = new TaskViewBuilder();
@@ -158,8 +158,8 @@ export class TurnView {
   }
 
   /**
-   * Whether every call has ended, at least one with a question, so that the turn is over until the client answers. An agent that waits for
-   * credentials counts as working.
+   * Whether every call has ended and at least one of them with a question, so that the turn is over until the client answers. An agent that
+   * waits for credentials counts as working.
    */
   get waitsForClient(): boolean {
     const { ends } = this;
@@ -185,7 +185,7 @@ export class TurnView {
 
   // ---- Text and artifacts
 
-  /** True when the log has an event of this lane in this turn, or its text as the message of a status. */
+  /** True if the log has an event of this lane in this turn, or the lane's text as the message of a status. */
   isShown(lane: string): boolean {
     const { lanes, messages } = this.#turn;
     return lanes.has(lane) || messages.has(progressId(lane, this.aggregate?.taskId ?? ''));
@@ -197,7 +197,7 @@ export class TurnView {
     return phase === 'open' || phase === 'replacing';
   }
 
-  /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own (C-28). */
+  /** The text streamed to the client in this turn: every segment of an agent in order of opening, then the supervisor's own text (C-28). */
   answerText(): string {
     return this.#textBy(producer => producer !== SUPERVISOR) + this.supervisorText();
   }
@@ -288,8 +288,8 @@ export class TurnView {
   }
 
   /**
-   * The artifact as far as a turn reads it: the text of answers, and the data that a model gets. Files of agents may have hundreds of
-   * megabytes, and would stay in memory for as long as the turn runs.
+   * The parts of the artifact that a turn reads: the text of answers, and the data that a model gets. Files of agents may have hundreds of
+   * megabytes and would stay in memory for as long as the turn runs.
    */
   #withoutFiles(fact: ArtifactUpdated): ArtifactUpdated {
     const { artifactUpdate } = fact.event;

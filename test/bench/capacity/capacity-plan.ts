@@ -1,9 +1,9 @@
 import type { Size } from '../question.ts';
 
 /**
- * `streams`: numbers of streams of the runs to which the lines are fitted, near full load of two cores. `heldOut`: number of streams of the run by
- * which the lines are judged. `tasks`: tasks of one token, with and without a webhook. `viewers`: clients of running tasks of their own. `stored`:
- * tasks that two logs hold.
+ * `streams`: numbers of streams of the runs to which the lines are fitted, near full load of two cores. `heldOut`: number of streams of the
+ * run by which the lines are judged. `tasks`: tasks of one token, with and without a webhook. `viewers`: clients of running tasks of their
+ * own. `stored`: numbers of tasks in two logs.
  */
 export type CapacityPlan = {
   streams: number[];

@@ -11,7 +11,7 @@ import { taskCost, type UnitCost, viewerCost, webhookCost } from './measure-unit
 /** Error of the model on a load that it was not fitted to. */
 const ERROR_MAX = 0.2;
 const MILLION = 1_000_000;
-/** Load up to which a core is filled, so that ages stay below half a second. */
+/** Load up to which a core is used, so that ages stay below half a second. */
 const CORE_SHARE = 0.8;
 /** Age at p99 up to which a load counts as sustained. */
 const AGE_P99_MS_MAX = 500;

@@ -6,7 +6,7 @@ import { costOf, errorOf, fitLine } from './fit.ts';
 const isNear = (found: number, wanted: number) =>
   assert.ok(Math.abs(found - wanted) <= 1e-6 * Math.max(1, wanted), `${found}, ${wanted}`);
 
-test('the line that generated the points is found, without an error', () => {
+test('the fit finds the line that generated the points, without an error', () => {
   const positive = fc.double({ min: 0.01, max: 100, noNaN: true });
   fc.assert(
     fc.property(positive, positive, (fixed, each) => {

@@ -5,8 +5,8 @@ export type Point = { load: number; cost: number };
 export type Line = { fixed: number; each: number };
 
 /**
- * The line with the smallest sum of squared relative errors: an error of a tenth counts the same for a small load and for a large one. Throws
- * RangeError unless there are two different loads.
+ * The line with the smallest sum of squared relative errors, so that an error of a tenth counts the same for a small and for a large load.
+ * Throws RangeError unless there are two different loads.
  */
 export function fitLine(points: readonly Point[]): Line {
   if (new Set(points.map(({ load }) => load)).size < 2) throw new RangeError('a line needs two different loads');

@@ -66,7 +66,7 @@ function send({ url, text, artifact, wire: name = 'a2a-1.0', agent, tenant, webh
 
 export type RunsParams = Question & { count: number; atOnce: number; tokens: number };
 
-/** Asks `count` times, `atOnce` at a time, each to its end. Resolves with all reports, in order of their end. */
+/** Asks `count` questions, `atOnce` at a time, each to its end. Resolves with all reports, in the order of their ends. */
 async function runs({ count, atOnce, tokens, ...question }: RunsParams): Promise<AnswerReport[]> {
   const reports: AnswerReport[] = [];
   let left = count;

@@ -11,7 +11,7 @@ const PATIENCE_MS = [0.5, 1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16, 22, 32, 45, 64, 90,
 /**
  * Least cost of any such rule on these lanes, chosen afterwards: at least as good as every rule that knows the distribution of the
  * arrivals. If gaps are independent, only the number of held tokens matters; patience is for the end of a lane or a burst. It keeps the
- * promises of the coalescer: the first text leaves at once, nothing is held longer than `holdMsMax`, and no rule knows where a lane ends.
+ * promises of the coalescer: the first text is sent at once, nothing is held longer than `holdMsMax`, and no rule knows where a lane ends.
  */
 export function bestOnlineCost(lanes: readonly number[][], eventCostMs: number, holdMsMax: number): number {
   let best = Number.POSITIVE_INFINITY;

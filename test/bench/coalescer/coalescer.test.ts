@@ -26,7 +26,7 @@ const COARSE_LIMIT = 1.35;
 const bench = benchCoalescer();
 const rowsOf = (rule: string) => bench.rows.filter(row => row.rule === rule);
 
-test(`the cost is within ${STRUCTURE_RATIO_MAX} of the offline optimum if arrivals have structure, at every event cost (${bench.streams})`, () => {
+test(`if arrivals have structure, the cost is within ${STRUCTURE_RATIO_MAX} of the offline optimum at every event cost (${bench.streams})`, () => {
   const missed = (rule: string, limit: number) =>
     rowsOf(rule).filter(row => row.bestOnlineRatio === undefined && !(row.costRatio <= limit));
   assert.deepEqual(missed(OURS, STRUCTURE_RATIO_MAX), []);
@@ -37,7 +37,7 @@ test(`the cost is within ${STRUCTURE_RATIO_MAX} of the offline optimum if arriva
   );
 });
 
-test(`the cost is within ${ONLINE_LIMIT} of the best online rule if arrivals have no structure, at every event cost`, () => {
+test(`if arrivals have no structure, the cost is within ${ONLINE_LIMIT} of the best online rule at every event cost`, () => {
   const patternless = [...rowsOf(OURS), ...rowsOf(OURS_COARSE)].filter(row => row.bestOnlineRatio !== undefined);
   assert.deepEqual(
     patternless.filter(row => !(row.bestOnlineRatio! <= ONLINE_LIMIT)),
@@ -45,7 +45,7 @@ test(`the cost is within ${ONLINE_LIMIT} of the best online rule if arrivals hav
   );
 });
 
-test('the computed cost of a threshold rule equals that of its simulation', () => {
+test('the computed cost of a threshold rule equals its simulated cost', () => {
   const times = CLOCKS['burst, packets']!(600, seeded(7));
   const patienceMs = 8;
   const rule = {
@@ -67,7 +67,7 @@ test('at default settings 500 tokens/s become at least 8 times fewer events, and
   assert.ok(bench.rows.filter(row => row.rule === OURS).every(row => row.p99AddedMs <= HOLD_MS_MAX));
 });
 
-test('the first text leaves at once, at the price of at most one more event per lane than holding it 2 ms for the rest of its packet', () => {
+test('the first text is sent at once, which costs at most one more event per lane than holding it 2 ms for the rest of its packet', () => {
   const eventsOf = (times: number[]) => simulateCoalescer(times, DEFAULT_SETTINGS.eventCostMs, HOLD_MS_MAX).events;
   for (const [clock, arrivals] of Object.entries(CLOCKS)) {
     const lanes = Array.from({ length: 20 }, (_, seed) => arrivals(300, seeded(seed)));
@@ -84,9 +84,9 @@ const HOLD_MS_MAX = DEFAULT_SETTINGS.holdMsMax;
 const rounding = (times: readonly number[]) => 1e-6 * (1 + times.length);
 
 /**
- * The bound of the rule on any sequence and learned state (packages/coalesce/src/hold-policy.ts): from any event to any later one its
- * cost is at most (1 + 1/32) times the cost of the greedy rule, plus 16 events, however well it did before; the greedy rule costs at
- * most twice the optimum.
+ * The bound of the rule on any sequence and learned state (packages/coalesce/src/hold-policy.ts): from any event to any later one its cost
+ * is at most (1 + 1/32) times the cost of the greedy rule, plus 16 events, however well it did before. The greedy rule costs at most twice
+ * the optimum.
  */
 function assertBound(times: readonly number[], eventCostMs: number, holdMsMax: number): void {
   const ours = simulateCoalescer(times, eventCostMs, holdMsMax);

@@ -1,12 +1,12 @@
-/** Rules of other products and two from the literature. Each gives the time at which held tokens leave. */
+/** Rules of other products, and two from the literature. Each returns the time at which held tokens are sent. */
 export type Rule = {
   name: string;
   /**
-   * When held tokens leave: the first arrived at `firstMs`, the last at `nowMs`, and the last event left at `sentMs` (-Infinity if there
-   * was none).
+   * When held tokens are sent: the first arrived at `firstMs`, the last at `nowMs`, and the last event was sent at `sentMs` (-Infinity if
+   * there was none).
    */
   dueMs(held: { tokens: number; firstMs: number; nowMs: number; delayMs: number; sentMs: number }): number;
-  /** Checks the clock only when a token arrives, so nothing leaves between arrivals. */
+  /** Checks the clock only when a token arrives, so nothing is sent between arrivals. */
   timerless?: boolean;
 };
 

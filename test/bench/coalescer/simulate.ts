@@ -15,8 +15,8 @@ function record(outcome: Outcome, arrivals: readonly number[], atMs: number): vo
 }
 
 /**
- * Runs the coalescer over one lane in simulated time. Timers fire exactly on time (`timerMs` 0), or at the next multiple of `timerMs`, as
- * real ones do. The stream has no final event, so the last chunk leaves by timer.
+ * Runs the coalescer over one lane in simulated time. Timers fire exactly on time (`timerMs` 0), or at the next multiple of `timerMs`, like
+ * real ones. The stream has no final event, so the last chunk is sent by a timer.
  */
 export function simulateCoalescer(times: readonly number[], eventCostMs: number, holdMsMax: number, timerMs = 0): Outcome {
   const coalescer = createCoalescer({ eventCostMs, holdMsMax });

@@ -1,7 +1,7 @@
 /** Min, median and max over rounds, because a single number from a shared machine means little. */
 export type Spread = { min: number; median: number; max: number; rounds: number };
 
-/** Throws RangeError on an empty list: a bench that measured nothing must not print a number. */
+/** Throws RangeError for an empty list, because a bench that measured nothing must not print a number. */
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = Float64Array.from(values).sort();
   return { min: percentile(sorted, 0), median: percentile(sorted, 50), max: percentile(sorted, 100), rounds: sorted.length };

@@ -4,7 +4,7 @@ import { judge, runsLines } from './targets.ts';
 
 const found = { min: 1, median: 2, max: 3, rounds: 5 };
 
-test('a target is compared with the median, bound included', () => {
+test('a target is compared with the median, and the bound itself passes', () => {
   assert.equal(judge({ name: 'x', wanted: { atLeast: 2 }, found }).met, true);
   assert.equal(judge({ name: 'x', wanted: { atLeast: 2.01 }, found }).met, false);
   assert.equal(judge({ name: 'x', wanted: { atMost: 2 }, found }).met, true);
@@ -24,7 +24,7 @@ test('a target without a measurement is not met', () => {
   assert.equal(judge({ name: 'x', wanted: { atMost: 1 }, found: undefined }).met, false);
 });
 
-test('the figures of several runs stand in one line for each target', () => {
+test('the figures of several runs are in one line for each target', () => {
   const wanted = { atMost: 2 };
   const run = (found: number | undefined) => [judge({ name: 'x', wanted, found })];
   assert.deepEqual(runsLines([run(1.5), run(2.5), run(undefined)]), [

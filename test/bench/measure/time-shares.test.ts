@@ -7,7 +7,7 @@ function busyLoop(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
 }
 
-test('time is counted for the function that ran, and for waiting', async () => {
+test('time is assigned to the function that ran, or to waiting', async () => {
   const shares = await timeShares({ busy: /^busyLoop@.*time-shares\.test/ }, async () => {
     busyLoop(150);
     await sleep(150);

@@ -5,7 +5,7 @@ import { ANSWER } from '../tokens.ts';
 /** Content of one frame for a client: more text of an artifact, the id of the task, or its end. */
 type WireEvent = { taskId?: string; artifact?: string; text?: string; isReplaced?: boolean; endedAs?: string };
 
-/** Both sides of one protocol by which agents stream: what a client sends and reads, and what a server answers. */
+/** Both sides of one protocol by which agents stream: the request and the reader of a client, and the answer of a server. */
 export type Wire = {
   /** Path of the request that streams, below the server's URL. */
   path: string;

@@ -21,7 +21,7 @@ import { ANSWER, tokenAt } from '../tokens.ts';
  * token. The message names the number of tokens and, optionally, the milliseconds between them.
  */
 
-/** The same as the bench's own agent. */
+/** The same answer as the bench's own agent. */
 const TOKENS_PER_TURN = 128;
 
 /** When the agent sent its first token, for each message since the last call; monotonic milliseconds. */

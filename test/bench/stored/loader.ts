@@ -14,7 +14,7 @@ import { populationTask } from './stored-population.ts';
 /** Tasks between two that are acknowledged. nats-server drops the messages of a stream that has 10,000 waiting. */
 const ACK_EVERY_TASKS = 128;
 const ACKS_IN_FLIGHT_MAX = 4;
-/** Rows that a relay adds to a list at once: those that become one page. */
+/** Number of rows that a relay adds to a list at once: those that become one page. */
 const ROWS_AT_ONCE = 192;
 const LISTS_AT_ONCE_MAX = 64;
 const ACK_MS_MAX = 30_000;
@@ -23,7 +23,7 @@ const MOVE_MS_MAX = 120_000;
 
 export type FillParams = { servers: string; stored: StoredTask; total: number; untilMs: number };
 
-/** Stores the population, and resolves with its first log sequence. No other process may append facts meanwhile. */
+/** Stores the population, and resolves with its first log sequence. No other process may append facts during this time. */
 async function fill({ servers, stored, total, untilMs }: FillParams): Promise<{ firstSeq: number; records: number }> {
   const nc = await connect({ servers });
   const log = await openJetStreamLog({ servers, name: 'loader' });

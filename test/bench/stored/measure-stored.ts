@@ -84,7 +84,7 @@ export async function checkPages(url: string, caller: Caller, { total, untilMs }
   if (next !== -1) throw new Error(`${next + 1} tasks of the caller are missing in its pages`);
 }
 
-/** Requests of one list to NATS by a server that has not listed before, besides what servers ask at intervals. */
+/** Number of requests to NATS for one list by a server that has not listed before, not counting the periodic requests of servers. */
 export async function coldRequests(
   natsUrl: string,
   ask: () => Promise<unknown>,

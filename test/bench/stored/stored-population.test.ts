@@ -16,7 +16,7 @@ import {
 const UNTIL_MS = 1_790_000_000_000;
 
 for (const total of [1_000, 5_000, 20_000])
-  test(`a log of ${total} tasks has ${CALLER_TASKS} of the caller, evenly among the others, in contexts of ${CONTEXT_TASKS}`, () => {
+  test(`a log of ${total} tasks has ${CALLER_TASKS} of the caller, evenly spread among the others, in contexts of ${CONTEXT_TASKS}`, () => {
     const all = Array.from({ length: total }, (_, k) => populationTask(k, total, UNTIL_MS));
     assert.equal(new Set(all.map(({ taskId }) => taskId)).size, total);
     for (const { taskId } of all) assert.ok(isTaskId(taskId) && contextIdOf(taskId) !== undefined, taskId);

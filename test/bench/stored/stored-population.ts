@@ -8,7 +8,7 @@ export const CALLER_TASKS = 1_000;
 export const CONTEXT_TASKS = 10;
 /** Every tenth task of the caller has failed. */
 const FAILED_EVERY = 10;
-/** Ends of tasks lie this far apart: a million in six days, within the default retention. */
+/** Distance between the ends of tasks: a million in six days, within the default retention. */
 const APART_MS = 500;
 
 /** The subject of a caller. All subjects have the same length, so that all records have the same size. */
@@ -20,8 +20,8 @@ export const CALLER = callerName(1);
 export const LARGE_CALLER = callerName(2);
 
 /**
- * Task `k` of `total`, oldest first. The tasks of the caller lie evenly among the others, as those of a user do: neighbors in a list are far apart
- * in the log. Half of the others belong to one caller, the rest to callers of a thousand tasks each.
+ * Task `k` of `total`, oldest first. The tasks of the caller are spread evenly among the others, like those of a real user, so neighbors in
+ * a list are far apart in the log. Half of the others belong to one caller, the rest to callers of a thousand tasks each.
  */
 export function populationTask(k: number, total: number, untilMs: number): Copy {
   const stride = strideOf(total);

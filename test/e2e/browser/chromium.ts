@@ -20,7 +20,7 @@ const USUAL_PATHS = [
 /** Why a test that needs a browser is skipped. */
 export const NO_CHROMIUM = 'no Chromium: install one (apt-get install chromium), or name one in CHROMIUM_PATH';
 
-/** Path of the browser: CHROMIUM_PATH, else the first that exists; undefined if there is none. */
+/** Path of the browser: CHROMIUM_PATH or, if it is not set, the first browser that exists; undefined if there is none. */
 export function chromiumPath(): string | undefined {
   const named = process.env.CHROMIUM_PATH;
   return (named === undefined ? USUAL_PATHS : [named]).find(path => {

@@ -219,7 +219,7 @@ test('keys move the playhead, and a link leads to the same event', options, asyn
     SHOWN_MS_MAX,
   );
   assert.ok(page.requests.some(({ url, headers }) => url.includes('/api/v1/') && headers['a2a-version'] === '0.3'));
-  // This step is last, because a page behind another one gets no frames to play in.
+  // This step is last, because a page behind another one gets no animation frames in which to play.
   const linked = await browser.open(link);
   await linked.until(`document.querySelector('.scrubber-bar')?.getAttribute('aria-valuenow') === '${at - 1}'`, SHOWN_MS_MAX);
   await linked.evaluate(showSource);
@@ -288,7 +288,7 @@ test('a search continues reading until it has found the task, and shows how much
   await page.setSize(1440, 900);
   await page.until(`document.querySelector('.task-row')?.getAttribute('href') === '/tasks/${old}'`, SHOWN_MS_MAX);
   const foot = `document.querySelector('.list-foot').textContent`;
-  // The server searches, so the page receives only what it has found.
+  // The server searches, so the page receives only the tasks that match.
   await page.until(`${foot} === '1 found in all your tasks'`, SHOWN_MS_MAX);
   assert.ok(page.requests.some(({ url }) => url.includes('text=NEEDLE')));
   await save(page, 'tasks-found');
@@ -479,7 +479,7 @@ test('an ended conversation continues, forks at the playhead, and runs again wit
   assert.deepEqual(page.faults, []);
 });
 
-test('a task that does not exist offers no actions', options, async () => {
+test('the page of a task that does not exist offers no actions', options, async () => {
   const page = await browser.open(`${web.url}/tasks/01a201b8-74dc-707d-aaa5-afac77abea8c`);
   await page.until(`document.querySelector('.empty')?.textContent.startsWith('Task not found')`, SHOWN_MS_MAX);
   assert.equal(await page.evaluate(`document.querySelectorAll('.scrubber, .task-head, .tabs, main button').length`), 0);
@@ -535,7 +535,7 @@ const drop = (name: string, text: string) => `{
   document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
 }`;
 
-test('a task file is shown without a request, dropped onto the console and as a page of its own', options, async () => {
+test('a task file is shown without a request, both dropped onto the console and as a page of its own', options, async () => {
   const id = await ask('count');
   const live = await browser.open(`${web.url}/tasks/${id}`);
   await live.until(isCompleted, SHOWN_MS_MAX);

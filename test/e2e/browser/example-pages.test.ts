@@ -138,7 +138,7 @@ async function answersAfterReloadAndKills(url: string): Promise<void> {
   await ask(page, 'count');
   await page.until(`${shownText}.length > 20`, SHOWN_MS_MAX);
   await page.evaluate('document.isBefore = true; location.reload()');
-  // The whole first half arrives in the page that was loaded again, while the agent waits.
+  // The page that was loaded again receives the whole first half while the agent waits.
   await page.until(`!document.isBefore && ${shownText} === ${JSON.stringify(TOKENS.slice(0, HALF).join(''))}`, SHOWN_MS_MAX);
   const [ingress] = cluster.ingresses;
   await Promise.all([ingress!.kill('SIGKILL'), cluster.relays[0]!.kill('SIGKILL')]);
@@ -198,7 +198,7 @@ test('the page made with the AI SDK stops an answer after a reload, at its agent
   await page.evaluate(`[...document.querySelectorAll('button')].find(e => e.textContent === 'Stop').click()`);
   await until(async () => (await newest()).status.state === 'TASK_STATE_CANCELED');
   await until(() => remote.requests.some(({ method }) => method === 'cancel'));
-  // Both tabs show the end, and what the agent wrote until then.
+  // Both tabs show the end, and everything that the agent wrote until then.
   for (const one of [page, second]) await one.until(`${isReady} && ${half}`, SHOWN_MS_MAX);
   // The chat goes on in the second tab.
   await ask(second, 'hello');

@@ -96,7 +96,7 @@ test('own-model: an agent calls a model with a tool, and counts its tokens', { t
   assert.equal(model.requests[0]!.headers.authorization, 'Bearer key-of-the-example');
   const { tools, usage } = viewOf(list);
   assert.deepEqual(
-    // The call of the agent is one of the supervisor.
+    // The agent's call belongs to the supervisor.
     tools.filter(({ tool }) => tool !== 'trip').map(({ tool, arguments: args, result }) => [tool, args, result]),
     [['distance', { city: 'Prague' }, { km: 350 }]],
   );

@@ -66,7 +66,7 @@ test('the module of the guide writes the same line', { timeout: 120_000 }, async
   assert.equal(textOf(list, 'poem.md'), '# the sea\n');
 });
 
-/** A task store whose writes wait while it is closed, as those of a database do for a moment. */
+/** A task store whose writes wait while it is closed, as a database's writes may do for a moment. */
 class SlowStore extends InMemoryTaskStore {
   closed: Promise<void> | undefined;
   readonly waiting = Promise.withResolvers<void>();

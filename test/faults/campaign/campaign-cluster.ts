@@ -26,7 +26,7 @@ export type ClusterSize = {
   nodes: number;
   /** Stream groups of the log. */
   groups: number;
-  /** An even number, so that siblings stay next to each other in `replicas`. */
+  /** It must be even, so that siblings stay next to each other in `replicas`. */
   relays: number;
   ingresses: number;
   /** Shards of the log. Undefined: those of the product. */
@@ -181,7 +181,7 @@ export class CampaignCluster implements AsyncDisposable {
     return names.sort();
   }
 
-  /** Asks the leader of a stream to step down. Without a leader there is nothing to ask. */
+  /** Asks the leader of a stream to step down. If there is no leader, it does nothing. */
   async stepDown(stream: string): Promise<void> {
     await this.#nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream}`).catch(() => {});
   }

@@ -7,9 +7,9 @@ import { FAULT_CLASSES, mixedClass } from './fault-classes.ts';
 
 /** Classes that run here with a few faults each. `npm run faults` runs every class for longer. */
 const NAMES = ['relay SIGKILL', 'rolling restart', 'NATS restart'];
-/** Its agents are of every kind. Without small disks, because not every machine may mount one. */
+/** Has agents of every kind, but no small disks, because not every machine can mount one. */
 const MIXED = mixedClass(1, { replicas: 1, hasSmallDisks: false });
-/** All on the cluster of the mixed class, because starting another one costs as much as a class. */
+/** All of them run on the cluster of the mixed class, because starting another one costs as much as a class. */
 const CLASSES = [
   ...FAULT_CLASSES.filter(({ name }) => NAMES.includes(name)).map(one => ({ ...one, needs: MIXED.needs! })),
   MIXED,
@@ -20,7 +20,7 @@ const SEED = 401;
 const CONCURRENCY = 4;
 /** One for each client. `npm run faults` starts six times as many after its faults. */
 const PROBES = 4;
-/** Short, because each fault waits until a task is in mid-text. */
+/** Kept short, because each fault waits until a task is in mid-text. */
 const QUIET_MS = { min: 300, max: 1_000 };
 
 test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted, several faults at once [S2-32 S3-31]', {

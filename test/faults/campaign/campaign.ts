@@ -210,7 +210,7 @@ class ClassRun {
     };
   }
 
-  /** With those that have forked a task of another. */
+  /** Including the clients of forked tasks. */
   get #allClients(): CampaignClient[] {
     return this.#clients.flatMap(client => (client.fork === undefined ? [client] : [client, client.fork]));
   }
@@ -272,7 +272,9 @@ class ClassRun {
     }
   }
 
-  /** Resolves while a task is in mid-text, so that every fault meets one. Rejects if no text flows for as long as everything may take to end. */
+  /**
+   * Resolves when a task is in mid-text, so that every fault meets one. Rejects if no text flows for as long as everything may take to end.
+   */
   async #textFlows(): Promise<void> {
     const untilMs = performance.now() + LIVENESS_MS_MAX;
     while (!this.#allClients.some(({ viewers }) => viewers.some(viewer => viewer.isInText))) {
@@ -311,7 +313,7 @@ class ClassRun {
   }
 }
 
-/** Detects that the machine itself was suspended: a suspended virtual machine is a fault outside every class. */
+/** Detects that the machine itself was suspended, because a suspended virtual machine is a fault that belongs to no class. */
 class Stillness {
   #longestMs = 0;
   #at = performance.now();

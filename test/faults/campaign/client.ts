@@ -250,7 +250,7 @@ export class CampaignClient implements VerifiedTask {
     return false;
   }
 
-  /** Sends one request. Without a response its end is unknown: it may still take effect. */
+  /** Sends one request. Without a response its outcome is unknown, and it may still take effect. */
   async #exchange(method: string, params: Record<string, unknown>): Promise<Exchange> {
     this.activity = `sends ${method}`;
     const signal = AbortSignal.any([this.#deps.signal, AbortSignal.timeout(RESPONSE_MS_MAX)]);

@@ -26,7 +26,7 @@ test('options select classes, size and number of faults; the servers decide the 
   assert.deepEqual([replicas, size.nodes, size.groups], [3, 3, 4]);
 });
 
-test('mixed faults end with their tasks or their minutes, whatever comes first', () => {
+test('mixed faults end after their number of tasks or minutes, whichever comes first', () => {
   const endOf = (...args: string[]) => {
     const { tasks, minutes } = readOptions(['--mixed', ...args]);
     return [tasks, minutes];

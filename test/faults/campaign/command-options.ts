@@ -68,7 +68,7 @@ export function readOptions(args: string[]): CommandOptions {
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  // With --mixed the number of servers decides.
+  // With --mixed, the number of servers determines the replicas.
   const replicas = wholeNumber('--replicas', values.mixed && values.nodes !== undefined ? values.nodes : values.replicas);
   if (replicas !== 1 && replicas !== 3) throw new Error('--replicas must be 1 or 3');
   const size = {

@@ -20,7 +20,10 @@ export type FaultClass = {
   what: string;
   /** Replicas of the streams with which the class makes sense. */
   replicas: readonly (1 | 3)[];
-  /** What the class needs of its cluster, besides the replicas. Classes with the same needs run one after the other on one cluster. */
+  /**
+   * Requirements of the class for its cluster, other than the replicas. Classes with the same requirements run one after another on one
+   * cluster.
+   */
   needs?: {
     proxied?: true;
     clocks?: true;
@@ -37,7 +40,7 @@ export type FaultClass = {
   explains: readonly RegExp[];
   /** True if the log removes inputs because of bytes, so that an audit may be incomplete. */
   removesInputs?: true;
-  /** True if servers are killed: they forget deliveries, so two runs of an attempt may overlap until the second one writes. */
+  /** True if servers are killed. They then forget deliveries, so two runs of an attempt may overlap until the second one writes. */
   overlapsRuns?: true;
   workload?: WorkloadOptions;
   /** Causes one fault. Resolves when it is over. */
@@ -51,7 +54,7 @@ const LONG_TASKS: WorkloadOptions = { longShare: 0.5 };
 const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
 /** Explained because even the third attempt of a turn may be lost. */
 export const EXHAUSTED = /attempts exhausted|failed several times/;
-/** The registry is a bucket: a process that cannot read it sees no agent. */
+/** The registry is a bucket, so a process that cannot read it sees no agent. */
 const NO_AGENT = /not available|no agent is available/;
 
 function kills(service: ServiceName, faultsMin: number): FaultClass {

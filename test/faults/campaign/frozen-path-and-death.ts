@@ -6,7 +6,7 @@ type Target = { cluster: CampaignCluster; random: Random };
 
 /** A killed process restarts after this time. */
 const DEAD_MS = { min: 200, max: 2_000 };
-/** An item of work whose worker is silent goes to another one after this (`ackWait`). */
+/** If the worker of an item is silent, the item goes to another worker after this time (`ackWait`). */
 const ACK_WAIT_MS = 5_000;
 
 /**

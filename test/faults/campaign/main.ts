@@ -62,8 +62,8 @@ async function main({ isMixed, minutes, faultsMin, report, ...command }: Omit<Co
 }
 
 /**
- * Rounds of mixed faults until there are enough tasks. Each has a cluster and a seed of its own. `lastBeginAt`: no round begins later, in
- * milliseconds of `performance.now()`.
+ * Rounds of mixed faults until there are enough tasks. Each has a cluster and a seed of its own. `lastBeginAt`: time in milliseconds of
+ * `performance.now()` after which no round begins.
  */
 async function runMixed(
   options: Omit<CampaignOptions, 'classes' | 'onResults'>,

@@ -22,7 +22,7 @@ const CURRENT_MS_MAX = 60_000;
 /** One fault as the seed draws it. */
 export type DrawnFault = {
   kind: FaultKind;
-  /** Which process or server it hits: a number from 0 to below 1, because their numbers depend on the cluster. */
+  /** The process or server that it hits, as a number from 0 to below 1, because their numbers depend on the cluster. */
   target: number;
   beginsAfterMs: number;
   lastsMs: number;
@@ -72,7 +72,7 @@ const OF_PROCESSES = {
   },
 } satisfies Record<string, OnProcess>;
 
-/** Faults of NATS and of the remote agent. A strike has at most one of them, besides a step-down. */
+/** Faults of NATS and of the remote agent. A strike has at most one of them, in addition to a step-down. */
 const OF_NEIGHBOURS = {
   'nats-server killed': async (server, { lastsMs }) => {
     await server.kill();
@@ -127,7 +127,7 @@ async function losePower(server: NatsServer, { lastsMs }: DrawnFault, cluster: C
 
 const isDeath = (kind: FaultKind) => kind === 'process killed' || kind === 'remote agent killed';
 
-/** Mostly deaths and frozen paths, because together they show defects that neither shows by itself. */
+/** Mostly deaths and frozen paths, because their combination reveals defects that neither reveals by itself. */
 const PROCESS_DRAWS: readonly FaultKind[] = [
   'process killed',
   'process killed',

@@ -13,7 +13,7 @@ const READ_EVERY_S = '1';
 /** Path of libfaketime, which shifts the system clock for one process; undefined where it is not installed. */
 export const FAKETIME = PLACES.find(path => path !== '' && existsSync(path));
 
-/** The system clock of one process, as that process sees it. Its monotonic clock is not changed, as on a machine whose clock is set. */
+/** The system clock of one process, as that process sees it. Its monotonic clock does not change, as on a machine whose clock is set. */
 export class SteppedClock {
   readonly #file: string;
 

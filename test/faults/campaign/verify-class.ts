@@ -60,8 +60,8 @@ const TASKS_AT_ONCE = 8;
 const SETTLE_MS_MAX = 60_000;
 const POLL_MS = 200;
 /**
- * An answer to a question is sent to a remote agent once. If the attempt that sent it is lost, the next one shows the text that the agent's
- * task holds; if the agent keeps no text, the attempt shows the beginning and fails.
+ * An answer to a question is sent to a remote agent once. If the attempt that sent it is lost, the next attempt shows the text in the
+ * agent's task. If the agent keeps no text there, that attempt shows the beginning and fails.
  */
 const UNPROVED = /the stream ended without a terminal state/;
 /** Reasons of failures in the script; the text of a remote agent's failure is not passed on. */
@@ -92,7 +92,7 @@ export async function verifyClass(evidence: ClassEvidence): Promise<Verdict> {
   return verdict;
 }
 
-/** Judges what the clients saw. Their lists also show tasks of earlier classes if callers are used again, which are left out. */
+/** Judges what the clients saw. If callers are used again, their lists also show tasks of earlier classes, which are left out. */
 function verifyOperations({ history }: ClassEvidence, logged: ReadonlyMap<string, TaskHistory>, { violations }: Verdict): void {
   const renamed = history.map(operation =>
     operation.kind === 'list' ? { ...operation, tasks: operation.tasks.filter(({ task }) => logged.has(task.id)) } : operation,
@@ -103,7 +103,7 @@ function verifyOperations({ history }: ClassEvidence, logged: ReadonlyMap<string
   verifyHistory(placed, { finalStates }, report);
 }
 
-/** Resolves with what the log has of the task, and undefined if that cannot be read. */
+/** Resolves with the log's records of the task; undefined if they cannot be read. */
 async function verifyClient(
   client: CampaignClient,
   runs: readonly AgentRun[],
@@ -137,7 +137,7 @@ async function verifyClient(
   }
 }
 
-/** Without the attempts that ran twice: until one of the two runs has written, both may run a step. */
+/** Leaves out the attempts that ran twice, because until one of the two runs has written, both may run a step. */
 function withoutRepeated(runs: readonly AgentRun[]): AgentRun[] {
   const byAttempt = Map.groupBy(runs, ({ agent, messageId, attempt }) => `${agent} ${messageId} ${attempt}`);
   return [...byAttempt.values()].flatMap(same => (same.length === 1 ? same : []));

@@ -12,7 +12,7 @@ export type TaskPlan = {
   cancelAfterMs: number | undefined;
   /** True if the client cancels instead of answering the first question. */
   cancelsAtQuestion?: boolean;
-  /** The first viewer reads the stream of the message, the others subscribe. Each leaves after this many frames, and resumes. */
+  /** The first viewer reads the stream of the message, and the others subscribe. Each leaves after this many frames and resumes. */
   viewers: { afterMs: number; leavesAfter: number[] }[];
   /** Reads and lists, each with its delay after the first acknowledgement. `list all`: every page of the tasks of the caller. */
   looks: { afterMs: number; kind: LookKind }[];
@@ -26,7 +26,7 @@ const LOOK_KINDS = ['read', 'read', 'list', 'list all'] as const;
 type LookKind = (typeof LOOK_KINDS)[number];
 
 const LOOK_AFTER_MS_MAX = 4_000;
-/** Longer tasks are in mid-stream while faults begin; they are this share of all. */
+/** Share of longer tasks, which are in mid-stream when faults begin. */
 const LONG_SHARE = 0.15;
 /** Share of the questions that the client answers with a cancel. */
 const CANCELS_SHARE = 0.33;
@@ -42,7 +42,7 @@ export type WorkloadOptions = {
   isMixed?: boolean;
 };
 
-/** Agents that ask, and so take part in tasks with several turns. */
+/** Agents that ask questions, and so take part in tasks with several turns. */
 const ASKING = ['writer', 'reader'];
 const EVERY_AGENT = ['writer', 'reader', 'graph', 'thinker'];
 const FORKS_SHARE = 0.15;
@@ -50,7 +50,7 @@ const SILENT_SHARE = 0.1;
 /** Share of the runs of the writer that begin with stored steps, and how long one of these takes. */
 const STEPS_SHARE = 0.5;
 const STEP_MS = { min: 50, max: 1_500 };
-/** Shorter and longer than the time after which the item of a worker that sends nothing goes to another one. */
+/** Times shorter and longer than that after which the item of a silent worker goes to another one. */
 const SILENT_MS = { min: 2_000, max: 9_000 };
 
 /** Shares of the tasks of a class, and of the mixed one. */

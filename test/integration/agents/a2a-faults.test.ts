@@ -69,7 +69,7 @@ for (const [before, after] of [
   });
 }
 
-test('the message is sent once to an agent whose dialect has changed and whose stream breaks', async t => {
+test('the message is sent once to an agent that has changed its dialect and breaks its stream', async t => {
   const first = await startRemoteAgent({ dialect: '0.3', script: answer(['one']) });
   const agent = createA2AAgent({ url: first.url });
   t.after(() => agent.close());
@@ -335,7 +335,7 @@ test('a task that does not change after its stream ended fails within the silenc
   assert.ok(remote.requests.some(({ method }) => method === 'get'));
 });
 
-test('without streaming, too, a task that stays submitted fails within the silence limit; one that works may be silent', async t => {
+test('even without streaming, a submitted task fails after the silence limit, and a working task may be silent for longer', async t => {
   const limits = { firstEventMsMax: 1_000, silenceMsMax: 1_000, totalMsMax: 20_000 };
   const options = { card: { streaming: false }, neverWaits: true };
   const idle = await pair(t, { ...options, script: [{ status: 'submitted' }, { hang: true }] }, limits);
@@ -590,7 +590,7 @@ test('stopping an attempt does not cancel the remote task whose question it answ
   assert.equal(remote.requests.at(-1)?.method, 'cancel');
 });
 
-/** How agents keep the text "0 1 2 " in their task: all statuses, only the newest status, an artifact, or both. */
+/** Where agents keep the text "0 1 2 " in their task: in all statuses, in only the newest status, in an artifact, or in both. */
 const TEXTS = ['0 ', '1 ', '2 '];
 const chunks = TEXTS.map((text, index): Step => ({ artifact: { artifactId: 'answer', text }, append: index > 0 }));
 const KINDS = {

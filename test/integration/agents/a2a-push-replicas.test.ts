@@ -54,7 +54,7 @@ before(async () => {
 
 after(async () => {
   await nc?.close();
-  // So that both leave the registry of the shared cluster.
+  // Lets both leave the registry of the shared cluster.
   await runsTurn?.kill('SIGTERM');
   await getsCalls?.kill('SIGTERM');
   await balancer?.close();

@@ -68,7 +68,7 @@ function agentEnv(): NodeJS.ProcessEnv {
   return { ...process.env, ...quiet, MASTRA_TELEMETRY_DISABLED: '1', OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url };
 }
 
-test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, after a call of a tool, a failure, a refused file, and a cancel', {
+test('the CrewAI agent of the guide: its answer, byte for byte, after a tool call, a failure, a refused file and a cancel', {
   skip: 'skip' in python && python.skip,
   timeout: TIMEOUT,
 }, async t => {
@@ -96,7 +96,7 @@ test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, afte
   assert.equal(model.open, 1);
 });
 
-test('an agent of Mastra, as the guide makes it: its answer, byte for byte, with a call of a tool, a failure, a question, an image and a cancel', {
+test('the Mastra agent of the guide: its answer, byte for byte, with a tool call, a failure, a question, an image and a cancel', {
   skip: packages === undefined && 'Mastra cannot be installed: the npm registry cannot be reached, or lacks a package',
   timeout: TIMEOUT,
 }, async t => {

@@ -39,7 +39,7 @@ function everythingFile(): string {
   return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), 'dist/index.js');
 }
 
-/** One turn in a process of its own: the answer may reach another one than the question. */
+/** One turn in a process of its own, because the answer may reach a different process than the question. */
 async function oneTurn(t: TestContext, server: McpOptions, parts: string | Part[], more: Partial<Turn> = {}) {
   const agent = createMcpAgent(server);
   t.after(() => agent.close());
@@ -153,22 +153,26 @@ test('a tool that does not end after its canceled question does not hold the tur
   assert.equal(text, 'continued');
 });
 
-test('a question that may be of several calls fails them as retryable, and then calls run one at a time', TIMEOUT, async t => {
-  const agent = createMcpAgent(asking());
-  t.after(() => agent.close());
-  await agent.skills();
-  const both = () => Promise.all(['a', 'b'].map(name => eventsOf(agent, `confirm {"file":"${name}"}`)));
-  for (const events of await both())
-    assert.deepEqual(lastOf(events, 'failed'), {
-      type: 'failed',
-      reason: 'the MCP server has asked a question that may be of several calls',
-      retryable: true,
-    });
-  assert.deepEqual(
-    (await both()).map(events => questionIn(events.at(-1)!).text.split('\n')[0]),
-    ['Delete a?', 'Delete b?'],
-  );
-});
+test(
+  'a question that could belong to any of several calls fails them all as retryable, and then calls run one at a time',
+  TIMEOUT,
+  async t => {
+    const agent = createMcpAgent(asking());
+    t.after(() => agent.close());
+    await agent.skills();
+    const both = () => Promise.all(['a', 'b'].map(name => eventsOf(agent, `confirm {"file":"${name}"}`)));
+    for (const events of await both())
+      assert.deepEqual(lastOf(events, 'failed'), {
+        type: 'failed',
+        reason: 'the MCP server asked a question that could belong to any of several calls',
+        retryable: true,
+      });
+    assert.deepEqual(
+      (await both()).map(events => questionIn(events.at(-1)!).text.split('\n')[0]),
+      ['Delete a?', 'Delete b?'],
+    );
+  },
+);
 
 test('a question of a call that was canceled is not shown to the user of another call', TIMEOUT, async t => {
   const agent = createMcpAgent(asking());
@@ -176,7 +180,7 @@ test('a question of a call that was canceled is not shown to the user of another
   const stop = new AbortController();
   for await (const { type } of agent.run(turnOf('late {}', { signal: stop.signal }))) if (type === 'progress') stop.abort();
   const { reason, retryable } = lastOf(await eventsOf(agent, 'slow {"ms":60000}'), 'failed');
-  assert.deepEqual([reason, retryable], ['the MCP server has asked a question that may be of several calls', true]);
+  assert.deepEqual([reason, retryable], ['the MCP server asked a question that could belong to any of several calls', true]);
   assert.equal(textOf(await eventsOf(agent, 'slow {"ms":1}')), 'slept');
 });
 
@@ -192,7 +196,7 @@ test('a server gets no sampling and no page: each is refused with one sentence',
   }
 });
 
-test('a session that offers no questions refuses them, as that of the adapter `model` does', TIMEOUT, async t => {
+test('a session that does not offer questions refuses them, like the session of the adapter `model`', TIMEOUT, async t => {
   const call = async (server: McpServer, tool: string) => {
     const session = new McpSession(server, MCP_LIMITS);
     t.after(() => session.close());

@@ -74,7 +74,7 @@ test('server-everything: several calls in order, by data part and by text', asyn
 test('server-everything: progress, images and resources', async t => {
   const agent = everything(t);
   const long = await eventsOf(agent, 'trigger-long-running-operation {"duration":0.3,"steps":3}');
-  // The MCP SDK dispatches notifications one tick later than results and drops those of a finished call, so one in the same read
+  // The MCP SDK dispatches notifications one tick later than results and drops those of a finished call, so a notification in the same read
   // as the result may be lost.
   const steps = long.filter(event => event.type === 'progress').length;
   assert.ok(steps === 2 || steps === 3, `${steps} of 3 steps`);

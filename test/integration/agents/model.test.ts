@@ -154,7 +154,7 @@ test('a call that needs an approval waits, and another process runs it with the 
   assert.equal(state, 'TASK_STATE_INPUT_REQUIRED');
   const { callId, ...shown } = approvalRequestOf(message)!;
   assert.deepEqual(shown, { tool: 'noise', arguments: { a: 'b' } });
-  // The process has died meanwhile. The history has the question, as that of a context.
+  // The process has died in the meantime. The history contains the question, like that of a context.
   const history = [question, { messageId: 'a-1', role: 'ROLE_AGENT' as const, parts: message.parts }];
   const stored = JSON.parse(JSON.stringify(resume)) as unknown;
   for (const [approved, result, phases] of [
@@ -376,7 +376,7 @@ test('cancelling a turn closes its request at once and cancels its tool', { time
   }
 });
 
-test('skills are those of the agents file and the tools', async t => {
+test('the skills come from the agents file and the tools', async t => {
   const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [MCP], description: 'Knows' });
   const skills = await agent.skills();
   assert.deepEqual(skills[0], { id: 'chat', name: 'Chat', description: 'Knows', tags: [] });

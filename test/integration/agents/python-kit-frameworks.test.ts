@@ -14,7 +14,7 @@ import { httpxRequirement, newestPythonWith, PYTHON_PACKAGE } from '../../suppor
 /** Agents of frameworks without an A2A server that follows the protocol, each in the kit of packages/python. The model is a stand-in over HTTP. */
 
 const FRAMEWORKS = [
-  // The SDK passes the result of the function on as it is, and Agno passes it on as text.
+  // The SDK passes the result of the function on unchanged, and Agno passes it on as text.
   {
     name: 'the OpenAI Agents SDK',
     agentName: 'sdk-forecaster',

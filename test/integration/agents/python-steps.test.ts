@@ -66,7 +66,7 @@ test('the effect of a step happens once if the agent is killed after the step', 
   assert.deepEqual(effectsIn(file).names, ['charge', 'send']);
 });
 
-test('a step in which the agent is killed runs again, under the same key', options, async () => {
+test('a step runs again, under the same key, if the agent is killed in it', options, async () => {
   const file = join(folder, 'inside');
   const { state, answer } = await viewOf(`inside ${file}`);
   assert.deepEqual([state, answer, existsSync(`${file}.died`)], ['TASK_STATE_COMPLETED', 'Charging. Charged 2. sent 1', true]);

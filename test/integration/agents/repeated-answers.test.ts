@@ -11,7 +11,7 @@ import { TurnInputs } from '../../../packages/agent/src/turn-inputs.ts';
 import { EventReader } from '../../../packages/agent-a2a/src/event-reader.ts';
 import { CUMULATIVE_STEPS, HELD_TEXTS_MAX } from '../../../packages/agent-a2a/src/status-texts.ts';
 
-/** An item that an agent sends: the text of a working status, a chunk of an artifact, or a tool notice. The end may have a text, too. */
+/** An item that an agent sends: the text of a working status, a chunk of an artifact, or a tool notice. The end may also have a text. */
 type Sent = { status: string } | { artifact: string; id: string; append: boolean; last: boolean } | { notice: 'start' | 'end' };
 type Script = { sent: readonly Sent[]; end?: string };
 
@@ -164,7 +164,7 @@ test('an agent that repeats its answer in any form and order shows it once, byte
       const text = tokens.join('');
       const inStatuses = form === 'statuses' || form === 'cumulative statuses' || form === 'one status';
       fc.pre(text !== '' && !repeatsItself(tokens));
-      // A status that repeats a short text may be a token: only an artifact or the last message decides.
+      // A status that repeats a short text may be a token, so only an artifact or the last message decides.
       fc.pre(isRepetition(text) || !inStatuses || !copies.includes('status'));
       // An artifact in chunks is a separate result if there is another artifact.
       fc.pre(inStatuses || !copies.includes('chunks'));
@@ -269,13 +269,14 @@ test('text that an agent intends to repeat is not lost: tokens, lines and whole 
 test('ambiguous texts are read as the README states', () => {
   const sent = deltas(['Hi', '!']);
   const copy: Sent = { status: 'Hi!' };
-  // A short copy counts as a token, unless a whole text follows at once or came before.
+  // A short copy counts as a token unless a whole text follows immediately or came earlier.
   assert.equal(answerOf({ sent: [...sent, copy] }), 'Hi!Hi!');
   assert.equal(answerOf({ sent: [...sent, copy], end: 'Hi!' }), 'Hi!');
   assert.equal(answerOf({ sent: [...sent, copy], end: 'Hi!Hi!' }), 'Hi!Hi!');
   assert.equal(answerOf({ sent: [...sent, copy, whole('a', 'Hi!')] }), 'Hi!');
   assert.equal(answerOf({ sent: [...sent, whole('a', 'Hi!'), copy] }), 'Hi!');
-  // A long copy in one status counts as a repetition unless the whole text has both; in several statuses it counts as text.
+  // A long copy in a single status counts as a repetition, unless the whole text contains both copies. A copy in several statuses counts as
+  // text.
   const line = 'Row, row, row your boat.\n';
   const refrain = deltas(['Row, row, row ', 'your boat.\n']);
   assert.equal(answerOf({ sent: [...refrain, { status: line }] }), line);

@@ -99,7 +99,7 @@ for (const profile of ['caipe', 'transparent']) {
     const { chat, errors } = tab(unchanged(clusterOf()), id);
     const sent = chat.sendMessage({ text: 'count' });
     await hasText(chat, 50);
-    // A reload keeps what the page has stored; the second tab has only the user's message. Both use the other ingress.
+    // After a reload the page still has what it stored; the second tab has only the user's message. Both use the other ingress.
     const reloaded = tab(unchanged(clusterOf(), 1), id, chat.messages);
     const second = tab(unchanged(clusterOf(), 1), id, chat.messages.slice(0, 1));
     await Promise.all([sent, reloaded.chat.resumeStream(), second.chat.resumeStream()]);
@@ -198,7 +198,7 @@ for (const profile of ['caipe', 'transparent']) {
       assert.deepEqual([waiting?.state, waiting?.toolName, waiting?.input], ['approval-requested', 'refund', { order: '17' }]);
       await chat.addToolApprovalResponse({ id: waiting!.approval!.id, approved: true });
       await until(() => textOf(chat.lastMessage).includes('50 '));
-      // A page that is opened in the turn of the answer shows the whole message: the question, the decision, and what followed.
+      // A page that is opened in the turn of the answer shows the whole message: the question, the decision, and the text after it.
       const opened = asking(id, chat.messages.slice(0, 1));
       await Promise.all([until(() => chat.status === 'ready'), opened.chat.resumeStream()]);
       for (const one of [chat, opened.chat]) {
@@ -293,7 +293,7 @@ for (const profile of ['caipe', 'transparent']) {
     const canceled = randomUUID();
     const { chat } = tab(new HoplineChatTransport({ client: clientOf(), agent: 'counter' }), canceled);
     const sent = chat.sendMessage({ text: 'endless' });
-    // The request leaves in this turn of the event loop, and no event can arrive in it.
+    // The request is sent in this turn of the event loop, and no event can arrive in it.
     await setImmediate();
     assert.equal(chat.status, 'submitted');
     await chat.stop();

@@ -69,7 +69,7 @@ function assertWhole(list: readonly StreamItem[]): Fold {
   return fold;
 }
 
-test('the client continues by itself after a kill of the ingress in mid-stream, without lost or repeated events', {
+test('the client continues automatically after the ingress is killed mid-stream, without lost or repeated events', {
   timeout: 120_000,
 }, async () => {
   const notices: Notice[] = [];

@@ -189,7 +189,7 @@ test('the Python client resumes over any faults of connections', { skip, timeout
     fc.constant<ConnectionFault>({ kind: 'repeat' }),
     fc.constant<ConnectionFault>({ kind: 'answer', status: 503, headers: { 'retry-after': '0' } }),
     fc.record({ kind: fc.constant('cut' as const), after, halfFrame: fc.boolean() }),
-    // Without an event the client asks for the task, which this server does not have.
+    // Without an event the client requests the task, which this server does not have.
     fc.record({ kind: fc.constant('end' as const), after: fc.integer({ min: 1, max: 30 }) }),
     fc.record({ kind: fc.constant('drain' as const), after }),
     fc.record({ kind: fc.constant('frame' as const), after, data: fc.constant('{') }),

@@ -26,7 +26,7 @@ const DOM_NAMES = [
 
 const HALF = ANSWER.slice(0, ANSWER.indexOf('10 '));
 
-/** `breaks`: the stream breaks once, and the task ends. `waits`: the stream stays open in the middle of the answer. */
+/** `breaks`: the stream breaks once, and then the task ends. `waits`: the stream stays open in the middle of the answer. */
 async function withStore(kind: 'breaks' | 'waits', use: (store: TaskStore, openResponses: () => number) => Promise<void>) {
   const broken = (n: number) => (n === 0 ? ({ kind: 'cut', after: 5 } as const) : undefined);
   const waiting = () => ({ kind: 'silence', after: 12 }) as const;

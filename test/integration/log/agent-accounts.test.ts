@@ -21,7 +21,7 @@ import { startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
 const AGENT = 'agent.guide';
 const NODES = ['a', 'b', 'c'];
 const ITEMS = 100;
-/** As in AGENT_LIMITS. */
+/** See AGENT_LIMITS. */
 const CONNECTIONS_MAX = 1_024;
 
 const PASSWORDS = new Map<ServerUser, { text: string }>();

@@ -119,7 +119,7 @@ test('an item that waited for a slot begins without the record that came with it
   await endAll();
   jobs.length = 0;
   await until(() => isWaiting(owners.size + 1), 'the worker waits for each of the queues');
-  // All items arrive together: one that came after the end of the first would not wait for the slot.
+  // All items arrive together, because an item that arrives after the first one has ended would not wait for the slot.
   proxy.freeze();
   await Promise.all([...owners.values()].map(owner => request(owner, 'second')));
   await until(async () => (await held()) === owners.size, 'the delivery of all items');

@@ -12,8 +12,8 @@ const RECORDS = 100;
 const RECORD = new Uint8Array(1024 ** 2);
 
 /**
- * Why the chart gives the probes of NATS more time with a larger volume (`nats.catchUpSeconds`): the whole check, which they ask, fails until the copy is
- * complete. The check of JetStream, which decides readiness, is ok meanwhile.
+ * Shows why the chart gives the probes of NATS more time with a larger volume (`nats.catchUpSeconds`): the full health check, which they
+ * use, fails until the copy is complete, while the JetStream check, which determines readiness, already passes.
  */
 test('a NATS node that copies a stream fails the whole check until it has all of it, and serves meanwhile', {
   timeout: 180_000,

@@ -12,7 +12,7 @@ import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const ROLE: Role = 'agent.mine';
-/** Longer than the tests: only another worker queues an item again. */
+/** Longer than the tests, so that an item is queued again only by another worker. */
 const NEVER_MS = 10 * 60_000;
 const SILENT_MS = 1_500;
 const ITEMS = 20;
@@ -136,7 +136,7 @@ test('a worker whose path is frozen loses its items to its sibling, and does not
   nc.subscribe('$JS.ACK.*.*.1.>', { callback: (_error, msg) => void returned.push(`${msg.subject} ${msg.string()}`) });
   await nc.flush();
   for (const { work } of frozen.jobs.slice(0, ITEMS / 2)) frozen.end(work.taskId, new Error('failed'));
-  // Its answer follows what the worker has sent.
+  // Its answer follows everything that the worker has sent.
   await frozen.log.work.hasItem(ROLE, 't-0');
   await nc.flush();
   assert.deepEqual(returned, [], 'the worker returns items that its sibling runs');

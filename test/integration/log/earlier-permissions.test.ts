@@ -9,7 +9,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 const DIRECT_GET = '"$JS.API.DIRECT.GET.A2A_LOG"';
 const RECORDS = 5;
 
-test('a service reads tasks although the permissions of its NATS user are those of a version without direct gets', {
+test('a service reads tasks even with the NATS permissions of a version without direct gets', {
   timeout: 120_000,
 }, async t => {
   const users = new Map(serverUsers(['one']).map(user => [user, { text: user }]));

@@ -55,7 +55,7 @@ test('messages that are lost on their way to a reader are still read once and in
   for (const [what, [prefix, stored, read]] of Object.entries(reads)) {
     for (const nth of [1, 2, 4]) {
       let delivered = 0;
-      // From a consumer, or as the answer to a direct get.
+      // A message from a consumer, or from the answer to a direct get.
       const isDelivery = ({ subject, header }: { subject: string; header: string }) =>
         subject.startsWith(`${prefix}.`) || header.includes(`\r\nNats-Subject: ${prefix}.`);
       proxy.lose = frame => isDelivery(frame) && ++delivered === nth;

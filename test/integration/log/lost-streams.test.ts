@@ -152,7 +152,7 @@ test('without a quorum no stream counts as lost', { timeout: 180_000 }, async t 
   const before = await createdAt();
   const others = [cluster.servers.get('b')!, cluster.servers.get('c')!];
   await Promise.all(others.map(server => server.kill()));
-  // The check asks each stream again and again for 3 s, as the looks do.
+  // The check asks each stream repeatedly for 3 s, like the checks of a relay.
   await assert.rejects(log.check(), LogUnavailable);
   await assert.rejects(log.check(), LogUnavailable);
   await Promise.all(others.map(server => server.restart()));

@@ -33,7 +33,7 @@ async function open(t: TestContext) {
     t.after(() => log.close());
     return log;
   };
-  /** The tasks that a worker takes; their items are done at once, or stay until it stops. */
+  /** The tasks that a worker takes. Their items are done at once, or stay until the worker stops. */
   const work = (log: Log, slots = 64, stays?: Promise<void>) => {
     const stop = new AbortController();
     const taken: string[] = [];
@@ -169,7 +169,7 @@ test('a consumer that no worker reads is removed a day after its last item has e
   const ageNanos = (await jsm.streams.info(WORK_STREAM)).config.max_age;
   assert.ok(ageNanos > 0);
   assert.equal(await threshold(), ageNanos + DAY_NANOS);
-  // A worker that starts updates the consumer, as it does one of an earlier version, which has no threshold.
+  // A worker that starts updates the consumer, even one of an earlier version, which has no threshold.
   await jsm.streams.update(WORK_STREAM, { max_age: 0 });
   work(await openLog());
   await until(async () => (await threshold()) === 0);

@@ -183,7 +183,7 @@ test('publishes that the server has not read yet are not sent again, however lon
   t.after(() => server.stop());
   const proxy = await startNatsProxy(server.port);
   t.after(() => proxy.close());
-  // If the machine delays the answers by as much, each publish is sent once more.
+  // If the machine delays the answers by that much, each publish is sent once more.
   const ackTimeoutMs = 500;
   const log = await openJetStreamLog({ servers: proxy.url, name: 'late', ackTimeoutMs });
   t.after(() => log.close());

@@ -10,7 +10,7 @@ const ROLE = 'agent.busy';
 const OWNER: Owner = { tenant: 'first' };
 const TIMEOUT = { timeout: 120_000 };
 
-test('the number of items that wait before one is known, roughly, until a worker has it', TIMEOUT, async t => {
+test('the number of items ahead of a waiting item is roughly known until a worker has it', TIMEOUT, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'requester' });

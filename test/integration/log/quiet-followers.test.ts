@@ -73,7 +73,7 @@ async function followAll(log: Log, writer: Log, count: number, signal: AbortSign
 
 const next = (taskId: string, startSeq: number): FactRecord => factRecord(taskId, 2, startSeq);
 
-/** Resolves once a window of WINDOW_MS has no request: a busy machine may delay the beginning, or lose a heartbeat. */
+/** Resolves when a window of WINDOW_MS has no request. On a busy machine the beginning may be late, or a heartbeat may be lost. */
 async function withoutRequests(requests: string[]): Promise<void> {
   for (const end = Date.now() + SETTLED_MS_MAX; ; ) {
     const before = requests.length;

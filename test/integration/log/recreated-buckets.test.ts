@@ -8,7 +8,7 @@ import { connect } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
-/** Entries of the lost bucket, so many that revisions of the new bucket stay below theirs. */
+/** Entries of the lost bucket: so many that the revisions of the new bucket stay below theirs. */
 const ENTRIES = 40;
 
 async function createAgain(jsm: JetStreamManager, bucket: string): Promise<void> {
@@ -100,7 +100,7 @@ test('shards keep their owner when the bucket of leases is lost and created agai
     const found = await Promise.all([0, 1, 2, 3].map(shard => log.leases.get(`shard.${shard}`)));
     return found.map(entry => entry?.value.owner);
   };
-  // A shard that fails before the leases are written again finds none.
+  // A shard that fails before the leases are written again finds no lease.
   await leases.restart(3);
   await until(async () => (await owners()).every(owner => owner === 'a'), 'every lease is written again');
   await until(() => running.size === 4, 'every shard runs');

@@ -28,7 +28,7 @@ for (const user of serverUsers(['guide', 'files'])) PASSWORDS.set(user, { text: 
 
 const upTo = (newest: number) => Array.from({ length: newest }, (_, n) => n + 1);
 
-/** Time until a relay gets an answer: an agent that repeated its request would have done so three times. */
+/** Time until a relay gets an answer, in which an agent that repeats its request would have done so three times. */
 const LATE_MS = 9_000;
 
 type Aggregate = FactRecord['aggregate'];
@@ -188,7 +188,7 @@ function readsOf(agentAccounts: boolean): void {
     await until(() => found.busy.length > 0 && found.quiet.length > 0);
     for (let round = 0; round < 3; round += 1) {
       await store(busy, CALLED);
-      // The relay that has the feed leaves in one of the rounds; which one it is does not matter.
+      // In one of the rounds, it does not matter which, the relay that has the feed leaves.
       if (round === 1) await other.close();
       if (round === 2) {
         proxy.cut();
@@ -219,7 +219,7 @@ function readsOf(agentAccounts: boolean): void {
     assert.deepEqual(await supervisor.inputs.recordAt(taskId, other.seq), cancel);
   });
 
-  test('lists, counts and index entries are those of the agent', async () => {
+  test('lists, counts and index entries contain only tasks of the agent', async () => {
     const entry = (role: string) =>
       ({ role, owner: OWNER, contextId: 'c', state: 'TASK_STATE_WORKING', at: 1, generation: 1, startSeq: 1, v: 1 }) as never;
     const [served, others] = [newTask(), newTask()];
@@ -244,7 +244,7 @@ function readsOf(agentAccounts: boolean): void {
     assert.equal(await guide.tasks.get(others), undefined);
   });
 
-  test('relays answer to no inbox but that of the agent, and ignore what is not a request', async () => {
+  test('relays answer only to the inbox of the agent, and ignore messages that are not requests', async () => {
     const taskId = newTask();
     await store(taskId, CALLED);
     const request = (payload: string, reply: string) => hostile.publish(readSubject('guide'), payload, { reply });
@@ -431,7 +431,7 @@ function readsOf(agentAccounts: boolean): void {
   }
 }
 
-test('a read for which the relay itself waits is not sent to relays again and again', { timeout: 120_000 }, async t => {
+test('a read that the relay itself is waiting for is not sent to relays repeatedly', { timeout: 120_000 }, async t => {
   const server = await startNats({ config: authorization(PASSWORDS) });
   t.after(() => server.stop());
   const proxy = await startNatsProxy(server.port);

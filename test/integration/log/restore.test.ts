@@ -93,7 +93,7 @@ for (const replicas of [1, 3])
     const restored = await connect({ servers: target.url.split(',') });
     t.after(() => restored.close());
     const jsm = await jetstreamManager(restored, { checkAPI: false });
-    // Servers under load elect a new leader of the consumer now and then, which does not answer meanwhile.
+    // Under load, servers elect a new leader of the consumer now and then, and the consumer does not answer during that time.
     const infoNow = () => jsm.consumers.info('A2A_WORK', 'supervisor').catch(() => undefined);
     let waiting: Promise<ConsumerInfo> | undefined;
     const onStream = ({ name }: { name: string }) => {

@@ -154,7 +154,7 @@ async function asBefore(jsm: JetStreamManager): Promise<void> {
     await jsm.streams.update(name, { duplicate_window: nanos(DUPLICATE_WINDOW_MS), metadata: {} });
 }
 
-test('a service without a number of shards takes that of the streams', () =>
+test('a service without a number of shards takes the number from the streams', () =>
   onNewServer(async open => {
     // Logs of earlier versions have 16.
     assert.notEqual(SHARDS_DEFAULT, 16);
@@ -166,7 +166,7 @@ test('a service without a number of shards takes that of the streams', () =>
     }
   }));
 
-test('windows of an earlier version are shortened, those of an operator are not', () =>
+test('the windows of an earlier version are shortened, the windows of an operator are not', () =>
   onNewServer(async (open, jsm) => {
     const windows = async () => {
       await (await open()).close();
@@ -181,7 +181,7 @@ test('windows of an earlier version are shortened, those of an operator are not'
     assert.deepEqual(await windows(), [60_000, ...expected.slice(1)]);
   }));
 
-test('records are compact in new streams, and in those of an earlier version once a setting asks for them', () =>
+test('records are compact in new streams, and in streams of an earlier version once a setting asks for it', () =>
   onNewServer(async (open, jsm) => {
     let records = 0;
     /** The version of the record that a log stores. */
@@ -203,7 +203,7 @@ test('records are compact in new streams, and in those of an earlier version onc
     assert.equal(await versionOf({}), 2, 'the stream remembers it');
   }));
 
-test('an account that allows too few consumers is refused with the number that it must allow', async t => {
+test('an account that allows too few consumers is refused; the error has the number that it must allow', async t => {
   const limits = 'jetstream: { max_file: 8GB, max_streams: 100, max_consumers: 1000 }';
   const server = await startNats({ config: `accounts { A { ${limits}, users: [{ user: a, password: a }] } }` });
   t.after(() => server.stop());

@@ -19,7 +19,7 @@ import { until } from '../../kit/until.ts';
 import { isPublishAnswer, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** Far below the time limit of a publish or a request: a missing permission is reported, not waited for. */
+/** Far shorter than the time limit of a publish or a request, because a missing permission is reported, not waited for. */
 const AT_ONCE_MS = 8_000;
 const AGENT = 'agent.guide';
 const SERVICES = [...SERVICE_USERS, AGENT, ANY_AGENT] as const satisfies readonly LogUser[];
@@ -148,7 +148,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.INFO', [...SERVICE_USERS]],
   ['$JS.API.STREAM.CREATE.A2A_LOG', ['relay']],
   ['$JS.API.STREAM.CREATE.OTHER', NONE],
-  // A relay gives existing streams the bounds that they lack, and removes objects that do not belong to Hopline.
+  // A relay adds missing limits to existing streams, and removes objects that do not belong to Hopline.
   ['$JS.API.STREAM.UPDATE.A2A_LOG', ['relay']],
   ['$JS.API.STREAM.UPDATE.OTHER', NONE],
   ['$JS.API.STREAM.PURGE.A2A_WORK', ['relay']],

@@ -22,7 +22,7 @@ const OPEN_TIMEOUT_MS = 2_500;
 const config = defineServiceConfig(LOG_SETTINGS);
 const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 
-/** A mounted Secret: its files are links into a folder that a renewal replaces at once, as the kubelet does. */
+/** A mounted Secret. As with the kubelet, its files are links into a folder, which a renewal replaces in one step. */
 class MountedSecret {
   readonly path: string;
   #version = 0;

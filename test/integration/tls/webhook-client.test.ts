@@ -70,7 +70,7 @@ function clientOf(
 const taken = { kind: 'accepted', status: 200 };
 const untrusted = (code: string) => ({ kind: 'failed', reason: 'certificate', code, retry: 'normal' });
 
-test('delivers to a webhook of a private authority; SNI and Host are those of the URL, the socket goes to the checked address', async t => {
+test('delivers to a webhook of a private authority; SNI and Host come from the URL, the socket goes to the checked address', async t => {
   const trust = await (await caFile(t, `made for a test\n${stranger.cert}${authority.cert}`)).open();
   const webhook = await serve(t, authority.issue('webhook', [NAME]));
   const post = clientOf(t, { trust });

@@ -86,7 +86,7 @@ export const NOTIFIER_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: WORKERS,
-        from: '// A removed worker must not start when another one ends, because nothing would wait for it before the lease is released.\n      this.#waiting.delete(worker);',
+        from: '// A removed worker must not start when another one ends, because the lease would be released without waiting for it.\n      this.#waiting.delete(worker);',
         to: '',
       },
     ],

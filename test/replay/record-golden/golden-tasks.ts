@@ -31,7 +31,7 @@ const both: TaskPlan['turns'][number] = {
 const TASKS: [TaskPlan, Fault[]][] = [
   [plan('plain-answer', [one('writer', script(20))]), []],
   [plan('plain-answer-transparent', [one('writer', script(20))], { profile: 'transparent' }), []],
-  // Calls hold what their work needs, including the state that an agent left when it asked a question.
+  // Calls contain everything that their work needs, including the state that an agent left when it asked a question.
   [plan('calls-with-content', [one('writer', script(3, 'asks')), one('writer', script(3))]), []],
   [plan('cancel', [one('writer', script(60))], { cancelAfterMs: 1_200 }), []],
   [plan('question-and-second-turn', [one('writer', script(6, 'asks')), one('writer', script(10))]), []],
@@ -42,7 +42,7 @@ const TASKS: [TaskPlan, Fault[]][] = [
   [plan('open-artifacts', [one('writer', script(5, 'done', { openArtifacts: { count: 3, descriptionChars: 40 } }))]), []],
   [
     plan('takeover', [one('writer', script(80))]),
-    // Both relays, so that the one that owns the task is killed in mid-stream.
+    // Both relays, so that the one that owns the task is among them when they are killed in mid-stream.
     [
       { at: 3_000, kind: 'kill', slot: 'relay-1', forMs: 4_000 },
       { at: 11_000, kind: 'kill', slot: 'relay-2', forMs: 4_000 },

@@ -9,7 +9,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 const calls = { waiting: 0, canceled: 0 };
 
 function factory(): McpServer {
-  // As a server that signs its states with a key of its process.
+  // Behaves like a server that signs its states with a key of its process.
   const verify = (state: string) => {
     if (state.startsWith('signed ') && state !== `signed ${process.pid}`) throw new Error('the state has another signature');
     return state;

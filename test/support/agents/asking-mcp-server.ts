@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 
 /**
- * An MCP server over stdio, revision 2025-06-18, whose tools ask questions. It writes raw JSON, so that its questions do not name their
+ * An MCP server over stdio, revision 2025-06-18, whose tools ask questions. It writes raw JSON, because its questions must not name their
  * call. Started with `strict`, it exits if its first request is not `initialize`, as some servers do.
  */
 const TOOLS = ['book', 'confirm', 'several', 'twice', 'sample', 'open_page', 'counted', 'stubborn', 'slow', 'late', 'ok'];

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server that an agent under test calls for its work: it answers when the test releases it, and shows whether the agent still waits. */
+/** A server that an agent under test calls for its work. It answers when the test releases it, and shows whether the agent still waits. */
 export class HeldWork implements AsyncDisposable {
   readonly #open = new Set<ServerResponse>();
   readonly #server = createServer((_request, response) => {

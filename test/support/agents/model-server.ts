@@ -110,7 +110,7 @@ async function play(response: ServerResponse, reply: Reply): Promise<void> {
   chat.finish();
 }
 
-/** The response to a request without `stream`: the texts and calls of the script, after what it waits for. */
+/** The response to a request without `stream`: the texts and calls of the script, after the script's waits. */
 async function answerWhole(response: ServerResponse, script: readonly ResponseStep[]): Promise<void> {
   for (const step of script) if ('until' in step) await step.until;
   const texts = script.flatMap(step => ('text' in step ? [step.text] : 'tokens' in step ? step.tokens : []));

@@ -128,7 +128,7 @@ async function startServer(name: string, start: (port: string) => ChildProcess, 
   return await untilServed(name, start(String(port)), `http://127.0.0.1:${port}/`);
 }
 
-/** Waits until the process serves a card: that of `url`, or one at another path of its server. */
+/** Waits until the process serves a card, either at `url` or at another path of its server. */
 export async function untilServed(
   name: string,
   child: ChildProcess,

@@ -56,7 +56,7 @@ export type RemoteAgentOptions = {
   pingMs?: number;
   /** Sends no event of the task to subscriptions. */
   muteSubscriptions?: boolean;
-  /** Responds to every POST, or to those that a function of their text chooses, with this HTTP status and no body. */
+  /** Responds with this HTTP status and no body to every POST, or only to those that a function selects by their text. */
   httpStatus?: number | ((text: string) => number | undefined);
 };
 

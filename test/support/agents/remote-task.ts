@@ -29,7 +29,7 @@ export type Step =
   /** Sends nothing more and keeps the connection open. */
   | { hang: true };
 
-/** A complete answer in the shape of S0: a status per token, the empty marker, and a final status without a message. */
+/** A complete answer in the shape of S0: one status per token, the empty marker, and a final status without a message. */
 export function answer(tokens: Iterable<string>): Step[] {
   return [...Array.from(tokens, token => ({ token })), { marker: true }, { complete: true }];
 }
@@ -47,8 +47,8 @@ const NOTICES = {
 };
 
 /**
- * Which statuses of its agent a task keeps: all of them in its history, as the SDKs do, or only the newest, which is one piece of the text.
- * It always keeps artifacts.
+ * A task keeps either all statuses of its agent, in its history like the SDKs, or only the newest one, which is one piece of the text. It always
+ * keeps artifacts.
  */
 export type KeptStatuses = 'all' | 'newest';
 

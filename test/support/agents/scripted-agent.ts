@@ -16,7 +16,7 @@ import {
 export const REMOTE_KINDS = ['keeps its text', 'keeps no text', 'repeats itself'] as const;
 export type RemoteKind = (typeof REMOTE_KINDS)[number];
 
-/** What an agent does with one message. The metadata of the message holds a script for each agent. */
+/** The behavior of an agent for one message. The metadata of the message has a script for each agent. */
 export type AgentScript = {
   tokens: number;
   /** 0: all of them in one turn of the event loop. */
@@ -66,7 +66,9 @@ export type AgentRun = {
   attempt: number;
   process: string;
   tokens: string[];
-  /** Keys of the steps whose effect this run had, and of those that it passed, with the run that had the effect of the result. */
+  /**
+   * Keys of the steps whose effect happened in this run, and keys of the steps that it passed, with the run in which the effect happened.
+   */
   effects?: string[];
   passed?: PassedStep[];
   fullText: string;

@@ -18,7 +18,7 @@ export function turnOf(parts: string | Part[], options: Partial<Turn> = {}): Tur
   };
 }
 
-/** The events of a turn as clients see them: without the cause of a failure, which is meant for spans and is checked here. */
+/** The events of a turn as clients see them, without the cause of a failure, which is only for spans and is checked here. */
 export async function eventsOf(agent: Agent, parts: string | Part[], options: Partial<Turn> = {}): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
   for await (const event of agent.run(turnOf(parts, options))) {

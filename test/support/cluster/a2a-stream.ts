@@ -67,7 +67,10 @@ export function foldOf(list: readonly Frame[]): Fold {
   return fold;
 }
 
-/** Text that the frames add to the artifacts of one name, in order of their first chunks. Text of a task at the head of the stream is not new. */
+/**
+ * Text that the frames add to the artifacts with one name, in the order of their first chunks. Text in a task at the head of the stream is
+ * not new.
+ */
 export function textOf(list: readonly Frame[], name: string): string {
   const updates = list.map(({ event }) => event).filter(event => 'artifactUpdate' in event);
   return foldEvents(updates).textOf(name);

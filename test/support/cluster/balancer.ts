@@ -144,7 +144,7 @@ class Sessions {
   }
 }
 
-/** Balances HTTP/2 streams, not connections: a gRPC client has one connection for all its calls. */
+/** Balances HTTP/2 streams, not connections, because a gRPC client has one connection for all its calls. */
 function forwardCall(session: ClientHttp2Session, client: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
   const upstream = session.request(headers);
   let trailers: IncomingHttpHeaders = {};

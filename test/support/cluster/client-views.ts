@@ -26,7 +26,7 @@ export class ClientViews {
     return sent.task.id;
   }
 
-  /** The last view of the task; the first view of `turn` or a later one that has a question. */
+  /** The last view of the task, or the first view of `turn` or a later turn that has a question. */
   async watched(taskId: string, turn = 1): Promise<ClientView> {
     let last: ClientView | undefined;
     for await (const view of this.client.watch(taskId)) {

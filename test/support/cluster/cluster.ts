@@ -13,7 +13,7 @@ export const SHARDS = 16;
 
 export type ClusterOptions = {
   ingresses?: number;
-  /** `url` and the card's addresses are those of a round-robin balancer before the ingresses. */
+  /** `url` and the card's addresses are those of a round-robin balancer in front of the ingresses. */
   balanced?: boolean;
   relays?: number;
   supervisors?: number;
@@ -27,7 +27,7 @@ export type ClusterOptions = {
   agents: Record<string, unknown>[];
   /** A server that outlives the cluster, for clusters that share it. */
   nats?: NatsServer;
-  /** Shards of a new log. `product` leaves the number to the product, which is the default on a server that may have a log. */
+  /** Shards of a new log. `product` leaves the number to the product; it is the default for a server that may already have a log. */
   shards?: number | 'product';
   /** Settings of every service. */
   env?: Record<string, string>;
@@ -104,9 +104,9 @@ export class Cluster implements AsyncDisposable {
   }
 
   /**
-   * The cluster that the files of this process with the same `env` share, with agents of the caller: a supervisor, and one or two relays and ingresses
-   * of each profile, which serve gRPC as well. There may be more of them than the file asks for. A file may restart its services, but changes neither
-   * the streams nor their limits. Other files have left tasks in the log.
+   * The cluster that the files of this process with the same `env` share, with agents of the caller: a supervisor, and one or two relays
+   * and ingresses of each profile, which serve gRPC as well. There may be more of them than the file requests. A file may restart its
+   * services, but changes neither the streams nor their limits. Other files have left tasks in the log.
    */
   static async shared({
     agents,
@@ -163,7 +163,7 @@ export class Cluster implements AsyncDisposable {
     await Promise.all(this.relays.map(relay => relay.start()));
   }
 
-  /** Starts another ingress, whose settings differ from those of the first one in `env`. */
+  /** Starts another ingress, whose settings differ from those of the first one by `env`. */
   async addIngress(instance: string, env: Record<string, string>): Promise<ServiceProcess> {
     const settings = { ...this.ingresses[0]!.spec.env, ...env };
     const ingress = new ServiceProcess({ service: 'ingress', instance, env: settings }, await freePort());
@@ -188,7 +188,7 @@ export class Cluster implements AsyncDisposable {
     if (this.#ownsNats) await this.nats.stop();
   }
 
-  /** Ends the agents so that they leave the card, and leaves the shared services whole to the next file. */
+  /** Ends the agents, so that they are removed from the card, and leaves the shared services intact for the next file. */
   async #leave({ own, services }: { own: Cluster; services: SharedServices }): Promise<void> {
     services.hasOldAgents = true;
     await Promise.all(own.agents.map(agent => agent.kill('SIGTERM')));
@@ -271,7 +271,7 @@ type SharedServices = {
   base: Cluster;
   /** Names of all agents so far. */
   names: Set<unknown>;
-  /** The supervisor may still know agents of a file that has left, including those that the file has started itself. */
+  /** The supervisor may still know agents of an earlier file, including those that this file has started itself. */
   hasOldAgents: boolean;
   secondRelay: Promise<void> | undefined;
   fronts: Front[];
@@ -283,7 +283,10 @@ type Front = { profile: string; replicas: 1 | 2; cluster: Promise<Cluster> };
 /** Options of a cluster that has only ingresses, and agents. */
 const ingressesOnly = (nats: NatsServer) => ({ nats, relays: 0, supervisors: 0, grpc: true });
 
-/** Ingresses of a profile, started if the process has too few. Those that an earlier file has used stay as they are, because its addresses do not change. */
+/**
+ * Ingresses of a profile, started if the process has too few. Those that an earlier file used are not replaced, so that their addresses do
+ * not change.
+ */
 function frontOf(
   { nats, fronts }: SharedServices,
   { profile, replicas, env }: Pick<Front, 'profile' | 'replicas'> & { env: Record<string, string> },

@@ -53,7 +53,7 @@ export class HalvedAnswers {
     this.#gate.resolve();
   }
 
-  /** Reads a stream until it ends or breaks. `act` is called once, when the first half has arrived. `log`: that of the load balancer. */
+  /** Reads a stream until it ends or breaks. `act` is called once, when the first half has arrived. `log`: the load balancer's log. */
   async read(url: string, request: Parameters<typeof frames>[1], act: () => void, log: () => string): Promise<Frame[]> {
     const list: Frame[] = [];
     let hasActed = false;
@@ -79,7 +79,10 @@ export class HalvedAnswers {
     return [...list, ...rest];
   }
 
-  /** Two streams, of which the load balancer sends one to a replica that dies: it is resumed without a gap while the replica is away. */
+  /**
+   * Two streams. The load balancer sends one of them to a replica that dies, and that stream is resumed without a gap while the replica is
+   * away.
+   */
   async assertReplicaDies(url: string, [replica]: Cluster['ingresses'], log: () => string): Promise<void> {
     this.close();
     let killed: Promise<void> | undefined;
@@ -97,7 +100,7 @@ export class HalvedAnswers {
     await replica!.start();
   }
 
-  /** A stream over gRPC passes with its metadata, and a client that cancels it resumes. */
+  /** A stream over gRPC goes through with its metadata, and a client that cancels it can resume. */
   async assertGrpc(url: string): Promise<void> {
     this.close();
     const client = new GrpcClient(url);

@@ -11,7 +11,7 @@ import { Cluster } from './cluster.ts';
 
 export const PLAN = ['⟦', '**🎯 Execution', ' Plan**\n', '1. Argocd: version\n', '⟧', '\n'];
 export const VERSION = ['ArgoCD', ' is ', '\n', 'v3.1.8', ' ✅', ' ha', ' ha'];
-/** Tokens with their source's name and a number: a missing, repeated or swapped token shows in the text. */
+/** Tokens with their source's name and a number, so that a missing, repeated or swapped token shows in the text. */
 export const words = (name: string, count = 120) => Array.from({ length: count }, (_, index) => `${name}${index} `);
 
 /** A cluster with a model-driven supervisor, a scripted model and four agents. */

@@ -29,10 +29,10 @@ export function nodeOptionsOf(env: Record<string, string>): string[] {
   return ['--import', `data:text/javascript,${encodeURIComponent(hook)}`];
 }
 
-/** The command line of the checkout: only it names the npm scripts of the checkout in its hints. */
+/** The command line of the checkout, because only that one names the npm scripts of the checkout in its hints. */
 export const COMMAND_SOURCE = join(ROOT, 'packages/cli/src/main.ts');
 
-/** As `programOf`, for the command line. */
+/** Like `programOf`, for the command line. */
 export function commandProgram(argv: readonly string[]): string {
   const { TEST_SERVICES } = process.env;
   // `hopline agent` loads an agent's module.
@@ -138,7 +138,7 @@ export class ServiceProcess {
 
   async #ready(child: ChildProcess): Promise<void> {
     const until = performance.now() + READY_MS_MAX;
-    // Not `exit`, after which output may still arrive.
+    // Not `exit`, because output may still arrive after it.
     let isClosed = false;
     child.once('close', () => {
       isClosed = true;

@@ -19,7 +19,10 @@ export function codeBlocks(markdown: string): CodeBlock[] {
   }));
 }
 
-/** The parts that a reader runs: each command of a shell block, and each other block as a whole. Blocks of the language `text` are read, not run. */
+/**
+ * The parts that a reader runs: each command of a shell block, and every other block as a whole. Blocks in the language `text` are read,
+ * not run.
+ */
 export function runnableParts(blocks: readonly CodeBlock[]): string[] {
   return blocks.flatMap(({ language, text }) => {
     if (language === 'text') return [];
@@ -34,8 +37,8 @@ function commandsOf(text: string): string[] {
 }
 
 /**
- * A guide of docs/guides whose code a test runs. It keeps account of the parts that the test has taken, so that `assertAllTaken` names those that
- * neither the test runs nor `not-run.ts` explains.
+ * A guide of docs/guides whose code a test runs. It records the parts that the test has taken, so that `assertAllTaken` names those that
+ * the test does not run and that `not-run.ts` does not explain.
  */
 export class Guide {
   readonly name: string;
@@ -48,7 +51,7 @@ export class Guide {
     this.#left = new Set(runnableParts(this.blocks).filter(part => notRun(name, part) === undefined));
   }
 
-  /** This command, or the one that begins with this text. Throws unless there is exactly one. */
+  /** This command, or the command that begins with this text. Throws unless there is exactly one. */
   command(begin: string): string {
     const commands = this.#commands();
     if (commands.includes(begin)) return this.#take(begin);
@@ -112,7 +115,7 @@ export class Guide {
   }
 }
 
-/** The settings before a command, or those of a block that has nothing else. */
+/** The settings before a command, or those of a block that contains nothing else. */
 export function settingsIn(text: string): Record<string, string> {
   return Object.fromEntries([...text.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]));
 }

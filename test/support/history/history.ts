@@ -26,9 +26,12 @@ type Send<T> = {
   taskId: string | undefined;
   /** `task`: acknowledged, and the response shows this task. `ended`: refused, because the task has ended. */
   result: { task: T } | 'ended' | 'not found' | undefined;
-  /** The task of the result has its state only: the form of April 2025 has no event for a whole task. */
+  /** The task of the result has only its state, because the form of April 2025 has no event for a whole task. */
   showsStateOnly?: boolean;
-  /** A streaming response begins with this event of the task, which others may have followed: a retry reads the events from the first one on. */
+  /**
+   * A streaming response begins with this event of the task. Others may have followed it, because a retry reads the events from the first
+   * one on.
+   */
   beginsWithEvent?: boolean;
 };
 
@@ -38,7 +41,7 @@ type List<T> = {
   kind: 'list';
   /** Undefined: every task of the caller. */
   contextId: string | undefined;
-  /** A task whose status changes between two pages moves to the front, and may be on none of them. */
+  /** A task whose status changes between two pages moves to the front, so it may be on neither of them. */
   pages: number;
   /** The tasks of all pages, and when the page of each was asked for and received. */
   tasks: readonly { task: T; begunAt: number; endedAt: number }[];
@@ -77,7 +80,7 @@ export type Shown = {
   state: TaskState;
   /** The first and the last generation at which the task was as shown. */
   generation: { from: number; to: number };
-  /** Ids of the messages in its history; undefined where a response may leave some out. */
+  /** Ids of the messages in its history; undefined if a response may leave some out. */
   messageIds: readonly string[] | undefined;
 };
 

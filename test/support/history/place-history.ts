@@ -4,12 +4,12 @@ import { project, type TaskView } from '@hopline/task';
 import type { History, Operation, RecordedHistory, Shown } from './history.ts';
 import type { HistoryReport } from './verify-history.ts';
 
-/** The facts of a task in the log at the end; undefined if it has none. */
+/** The facts that the log has of a task at the end; undefined if it has none. */
 type FactsOf = (taskId: string) => readonly Fact[] | undefined;
 
 /**
- * Places every task that a client was shown among the events of the task. Reports those that are not as the task ever was, and leaves them out
- * with the response, unless the log may have lost the facts that were shown.
+ * Places every task that a client was shown among the events of the task. Reports those in which the task never was as shown, and leaves
+ * out the response, unless the log may have lost the facts that were shown.
  */
 export function placeHistory(recorded: RecordedHistory, factsOf: FactsOf, mayHaveLost: boolean, report: HistoryReport): History {
   const shown = Map.groupBy(recorded.flatMap(responsesOf), ({ task }) => task.id);

@@ -255,7 +255,7 @@ test('an acknowledged cancel of a task that does not end is found', () => {
   assert.deepEqual(rulesOf([BEGUN, unanswered], { finalStates: new Map([['t', WORKING]]) }), []);
 });
 
-test('a loss of acknowledged records separates what was seen before it from what is seen after it', () => {
+test('records seen before a loss of acknowledged records are checked apart from those seen after it', () => {
   const history = [
     BEGUN,
     read({ begunAt: 20, endedAt: 30 }, 7),
@@ -271,8 +271,8 @@ test('a loss of acknowledged records separates what was seen before it from what
 });
 
 /**
- * A register that counts, read at a moment within each request. Whatever the times are, reads of it are linearizable; and a read whose value is below
- * one that was returned before its request is not.
+ * A register that counts, read at a moment within each request. Whatever the times are, reads of it are linearizable, except a read whose
+ * value is below one that was returned before its request.
  */
 test('every history of one growing task passes, and one stale read in it is found', () => {
   const requestOf = fc.record({

@@ -120,7 +120,7 @@ class Evidence {
     for (const { at, generation, state } of frames)
       witnesses.push({ at, client, generation, state, hasEnded: state !== undefined && isTerminal(state), source });
     const [first] = frames;
-    // Without a cursor the first frame is the task as it is.
+    // Without a cursor the first frame is the current task.
     if (after !== undefined || first?.isSnapshot !== true || first.state === undefined) return;
     const { generation, state, at } = first;
     const shown = { taskId, state, generation: { from: generation, to: generation }, messageIds: undefined };
@@ -166,7 +166,7 @@ class Evidence {
 
 const sourceOf = ({ kind, client, replica }: Operation<Shown>) => `${kind} of ${client} at ${replica}`;
 
-/** No response shows less than another one had shown before its request. */
+/** No response shows less than another response had shown before its request. */
 function verifyLooks(taskId: string, task: OfTask, isLost: IsLost, report: HistoryReport): void {
   for (const { shown, client, begunAt, endedAt, source } of task.looks) {
     const before = task.witnesses.filter(({ at }) => at < begunAt && !isLost(at, endedAt));
@@ -235,7 +235,7 @@ function verifyStream(
   }
 }
 
-/** A list has every task that its caller knew of, and none of another caller. */
+/** A list contains every task that its caller knew of, and no task of another caller. */
 function verifyList(
   list: Extract<Operation<Shown>, { kind: 'list' }>,
   tasks: ReadonlyMap<string, OfTask>,

@@ -14,13 +14,13 @@ export type NatsProxy = {
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
-  /** Keeps all connections open and passes nothing in either direction until `thaw`, like a path that loses every packet. */
+  /** Keeps all connections open and lets nothing through in either direction until `thaw`, like a path that loses every packet. */
   freeze(): void;
   /** Freezes the connections that are open now; new ones pass. */
   strand(): void;
   /** From now on delays everything by `ms`, in both directions. */
   delay(ms: number): void;
-  /** From now on passes at most this many bytes a second to each client. */
+  /** From now on, lets at most this many bytes a second through to each client. */
   limit(bytesPerSecond: number): void;
   /** Passes what was held back. */
   thaw(): void;
@@ -53,7 +53,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     const toServer = new DelayedWriter(upstream, () => delayMs);
     const toClient = new DelayedWriter(client, () => delayMs);
     client.on('data', (chunk: Buffer) => toServer.write(chunk));
-    // A connection that begins meanwhile is accepted and gets no answer.
+    // A connection that begins during this time is accepted but gets no answer.
     if (frozen) for (const socket of [client, upstream]) socket.pause();
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
@@ -178,7 +178,7 @@ export function isPublishAnswer({ payload }: { payload: Buffer }): boolean {
   return payload.toString('latin1', 0, 10) === '{"stream":';
 }
 
-/** From now on no answer to a publish arrives; resolves with the first one that is lost. */
+/** From now on no answer to a publish arrives. Resolves with the first answer that is lost. */
 export function loseAnswers(proxy: NatsProxy): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   proxy.lose = frame => {

@@ -34,7 +34,7 @@ export type NatsServerOptions = {
   port?: number;
   /** Additional lines of the server's configuration file. */
   config?: string;
-  /** When the server syncs what it writes, e.g. `always`. Default: that of nats-server. */
+  /** When the server syncs its writes, e.g. `always`. Default: that of nats-server. */
   syncInterval?: string | undefined;
   /** Starts the server without `-js`, as an operator might. */
   withoutJetStream?: boolean;

@@ -120,7 +120,7 @@ async function environmentOf(base: string, version: string, requirements: readon
   }
 }
 
-/** Installs with the pip of `base`, because installing pip into the environment first costs 3 CPU seconds, as much as the packages. */
+/** Uses the pip of `base`, because installing pip into the environment first takes 3 CPU seconds, as much as the packages. */
 async function install(base: string, python: string, requirements: readonly string[]): Promise<void> {
   const options = ['--quiet', '--disable-pip-version-check', '--no-compile', '--retries', '1'];
   const pip = (program: string, ...where: string[]) =>

@@ -61,8 +61,8 @@ export type Hop = ExportedSpan & {
 };
 
 /**
- * Joins the segments that ended because of their age with those that followed, so that a slow machine leaves the same tree as a quick one.
- * A segment without a successor is left out, because the hop's last segment was lost with its process.
+ * Joins segments that ended because of their age with those that followed, so that the tree is the same on a slow and on a fast machine. A
+ * segment without a successor is left out, because the hop's last segment was lost with its process.
  */
 export function joinSegments(spans: readonly ExportedSpan[]): Hop[] {
   const aged = new Map<string, Hop>();

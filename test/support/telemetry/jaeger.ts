@@ -33,7 +33,7 @@ const STATUS_ERROR = 2;
 
 type Ports = Record<'otlp' | 'otlpGrpc' | 'query' | 'queryGrpc' | 'spanMetrics', number>;
 
-/** Jaeger with in-memory storage. Its spans are those that the query API shows. */
+/** Jaeger with in-memory storage. Its query API shows its spans. */
 export class Jaeger extends ExportedSpans implements AsyncDisposable {
   /** Address to which services send their spans. */
   readonly endpoint: string;

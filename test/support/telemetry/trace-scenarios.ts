@@ -18,7 +18,7 @@ type Scenario = (world: TraceWorld) => Promise<void>;
 /** The maximum for the question of S0, including a webhook. */
 const SPANS_MAX = 12;
 const TOKEN = 'PLANTED-token-of-a-webhook';
-/** Text of questions, answers and files, and a credential: none of it may be in a signal. */
+/** Text of questions, answers and files, and a credential. None of it may be in a signal. */
 export const PLANTED = [TOKEN, ' v3.1.8', 'Which one?', 'Which colour?', 'broken pieces', 'absent.txt', ' tools', 'pid '];
 const RAW = 'a2a.raw.{shard}.{taskId}.{writer}';
 const WORK = 'a2a.work.{role}.{taskId}';
@@ -49,7 +49,7 @@ const only = <Span extends ExportedSpan>(spans: readonly Span[], name: string): 
   assert.equal(found.length, 1, `${name} in\n${drawTree(spans)}`);
   return found[0]!;
 };
-/** The one link of spans of a turn: it leads to the turn's own span, so that viewers can show them below their agent. */
+/** The only link of spans of a turn. It leads to the turn's own span, so that viewers can show them below their agent. */
 function assertLinked(spans: readonly ExportedSpan[], agent: string): void {
   const { traceId, spanId } = only(spans, `invoke_agent ${agent}`);
   const ofTurn = spans.filter(({ attributes }) => /^(chat|execute_tool)$/.test(String(attributes['gen_ai.operation.name'])));
@@ -231,7 +231,7 @@ const graphWithInterrupt: Scenario = async world => {
   assert.equal(shapeOf(list.at(-1)!), 'status:input_required', 'the graph asks for the size');
   const nodes = (spans: ExportedSpan[]) =>
     only(spans, 'invoke_agent painter').events.map(({ name, attributes }) => [name, attributes['hopline.graph.node']]);
-  // The node that asks has no step: it has not ended, and the answer runs it again.
+  // The node that asks has no step, because it has not ended, and the answer runs it again.
   assert.deepEqual(nodes(before), [['hopline.step', 'n1']]);
   assert.deepEqual(nodes(turn), []);
   for (const spans of [before, turn])
@@ -252,7 +252,7 @@ const cutAndResumed: Scenario = async world => {
   );
   assert.equal(gone.name, 'deliver_events');
   assert.equal(gone.isError, false);
-  // On the same and on another ingress.
+  // Both on the same and on another ingress.
   const rests = await Promise.all(
     cluster.ingresses.map(({ url }) =>
       collect(url, { method: 'tasks/resubscribe', params: { id: taskId }, lastEventId: cursor }),
@@ -394,7 +394,10 @@ const failingTool: Scenario = async world => {
   assert.deepEqual([tool.isError, tool.attributes['error.type']], [true, 'tool_failed']);
 };
 
-/** Each receipt of a relay but those of `lost` dead ones has the span of its work, which is exported when the relay hands the task over. */
+/**
+ * Each receipt of a relay has the span of its work, which is exported when the relay hands over the task. Receipts of `lost` dead relays
+ * are the exception.
+ */
 function hasWorkOfAllButLost(lost: number): (spans: readonly ExportedSpan[]) => boolean {
   return spans => named(spans, `process ${RAW}`).length === named(spans, `receive ${RAW}`).length - lost;
 }
@@ -429,7 +432,7 @@ function assertTakeovers(spans: readonly ExportedSpan[], lost: number): void {
     assert.ok(Number(attributes['hopline.bytes_in']) > 0);
   }
   const ends = work.map(({ attributes }) => attributes['hopline.outcome']);
-  // A relay that starts again may take its shard back in mid-stream.
+  // A relay that starts again may take back its shard in mid-stream.
   assert.ok(
     ends.every(end => end === 'completed' || end === 'stopped'),
     `${ends}`,
@@ -539,7 +542,7 @@ const killedNotifier: Scenario = async world => {
   assert.deepEqual([push.isError, push.attributes['server.address']], [false, '127.0.0.1']);
   // One relay stored all events, and the span is below its receipt, so it needs no link.
   assert.deepEqual(push.links, []);
-  // Each notification names its run, so the receiver knows of both, but the backend only of the one that ended.
+  // Each notification names its run, so the receiver knows both runs, but the backend knows only the one that ended.
   const runs = webhook.notifications.map(({ headers }) => String(headers.traceparent).split('-').slice(1, 3).join(' '));
   const ofEnded = push.segmentIds.map(id => `${push.traceId} ${id}`);
   const delivered = runs.filter(run => ofEnded.includes(run));

@@ -14,9 +14,9 @@ const LONG_TOKENS = 400;
 const LONG_EVERY_MS = 25;
 /** Every process exports its spans after this time. */
 const EXPORT_DELAY_MS = 100;
-/** A trace is whole when no span has been exported for this long. */
+/** A trace counts as complete when no span has been exported for this long. */
 const QUIET_MS = 800;
-/** As QUIET_MS, while the parent of a span is missing: it may end with its process, or a busy one exports it later. */
+/** Like QUIET_MS, while the parent of a span is missing: it may have ended with its process, or a busy process may export it later. */
 const LATE_MS = 4_000;
 
 /** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the outer cluster. */

@@ -19,8 +19,8 @@ export async function putWebhookConfig(
 }
 
 /**
- * Starts a task with an id of the test's choice, so that its webhook can be configured before it: only the April 2025 dialect allows
- * that (S3-23). Resolves when the task was accepted.
+ * Starts a task with an id of the test's choice, so that its webhook can be configured before the task exists. Only the April 2025 dialect
+ * allows that (S3-23). Resolves when the task was accepted.
  */
 export async function startTask(url: string, taskId: string = randomUUID()): Promise<string> {
   const message = { role: 'user', parts: [{ type: 'text', text: 'count' }] };

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, present } from '@hopline/a2a';
 
 /**
- * Converts a card to the ProtoJSON of 0.3: `security` is a list of maps in JSON but a list of messages in the definition; all other members
+ * Converts a card to the ProtoJSON of 0.3. `security` is a list of maps in JSON but a list of messages in the definition. All other members
  * have the same names.
  */
 export function protoCard(card: JsonObject): JsonObject {

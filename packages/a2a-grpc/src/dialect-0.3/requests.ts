@@ -34,7 +34,7 @@ export function listPushParams({ parent }: JsonObject): JsonObject {
   return { id: taskIdOf(parent, 'parent') };
 }
 
-/** `member`: the field that holds the name, for the error. Throws INVALID_PARAMS. */
+/** `member`: the field that contains the name, used in the error. Throws INVALID_PARAMS. */
 function taskIdOf(name: unknown, member = 'name'): string {
   const taskId = typeof name === 'string' ? TASK.exec(name)?.[1] : undefined;
   if (taskId === undefined) throw new A2AError('INVALID_PARAMS', { detail: `${member} must be tasks/{id}` });

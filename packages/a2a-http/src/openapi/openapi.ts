@@ -154,7 +154,7 @@ function listAgents(): JsonObject {
   return { operationId: 'ListAgents', summary, parameters: [], responses: { '200': agents, ...errorResponses() } };
 }
 
-/** Also an extension of Hopline, in no version of A2A. */
+/** This is also an extension of Hopline, and in no version of A2A. */
 function auditTask(): JsonObject {
   const audit = {
     description: 'The time line of the task, and its inputs by outcome.',
@@ -166,7 +166,7 @@ function auditTask(): JsonObject {
   return { operationId: 'AuditTask', summary, parameters, responses: { '200': audit, ...errorResponses() } };
 }
 
-/** Also an extension of Hopline, in no version of A2A. */
+/** This is also an extension of Hopline, and in no version of A2A. */
 function listDeliveries(): JsonObject {
   const deliveries = {
     description: 'The webhooks of the task, without their secrets.',
@@ -177,7 +177,7 @@ function listDeliveries(): JsonObject {
   return { operationId: 'ListDeliveries', summary, parameters, responses: { '200': deliveries, ...errorResponses() } };
 }
 
-/** Also an extension of Hopline, in no version of A2A. */
+/** This is also an extension of Hopline, and in no version of A2A. */
 function exportTask(): JsonObject {
   const file = { description: 'One JSON object a line: a task file.', content: { 'application/jsonl': {} } };
   const records = { type: 'string', pattern: '^(inputs|facts)(,(inputs|facts))?$' };

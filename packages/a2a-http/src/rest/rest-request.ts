@@ -18,7 +18,7 @@ export function openRoutes(scope: FastifyInstance, server: A2AServer, prefixes: 
         server.metrics?.received.add(Number(request.headers['content-length'] ?? 0));
         return answer(path, request, reply);
       };
-      // HEAD of a subscription would hold a stream open without a reader.
+      // A HEAD request for a subscription would hold a stream open without a reader.
       scope.route({ method: [...HTTP_METHODS], url, exposeHeadRoute: false, handler });
       // Checked before the body is read: the method is wrong whatever the body is.
       scope.route({ method: OTHER_METHODS, url, exposeHeadRoute: false, onRequest: handler, handler });
@@ -42,7 +42,7 @@ export function bareJson(reply: FastifyReply, type: string, json: Buffer): Fasti
   return (
     reply
       .header('content-type', type)
-      // Shared caches do not key on API key headers: they would serve one caller's tasks to another.
+      // Shared caches do not key on API key headers, so they would serve one caller's tasks to another.
       .header('cache-control', 'no-store')
       .send(json)
   );

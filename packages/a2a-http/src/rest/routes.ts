@@ -30,7 +30,7 @@ export const REST_ROUTES: RestRoutes<string> = {
   '/extendedAgentCard': { GET: 'GetExtendedAgentCard' },
 };
 
-/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7), by operation instead of method: a list has no JSON-RPC method. */
+/** HTTP+JSON of 0.3 ([A2A 0.3] 3.5.6 and 7), by operation instead of method, because a list has no JSON-RPC method. */
 export const REST_ROUTES_03: RestRoutes<Operation> = {
   '/v1/message:send': { POST: 'send' },
   '/v1/message:stream': { POST: 'stream' },

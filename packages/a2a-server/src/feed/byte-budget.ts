@@ -1,4 +1,4 @@
-/** A holder of memory that can be read again from the log. */
+/** Something that holds memory whose content can be read again from the log. */
 export type Emptiable = { empty(): void };
 
 /**
@@ -7,7 +7,7 @@ export type Emptiable = { empty(): void };
  */
 export class ByteBudget {
   readonly #bytesMax: number;
-  /** Ordered by the last addition: the holder that has been idle for longest is first. */
+  /** Ordered by the last addition, so that the holder that has been idle the longest is first. */
   readonly #holders = new Map<Emptiable, number>();
   #bytes = 0;
 
@@ -20,7 +20,8 @@ export class ByteBudget {
   }
 
   /**
-   * Counts a holder that has just received something. That holder is not emptied, because its viewers are about to read what it received.
+   * Counts a holder that has just received something. That holder itself is not emptied, because its viewers are about to read the
+   * addition.
    */
   count(holder: Emptiable, bytes: number): void {
     this.remove(holder);

@@ -3,7 +3,7 @@ import type { VisibleEntry } from './visible-entry.ts';
 
 /**
  * The newest visible facts of a task, contiguous by generation, bounded by count and bytes. The newest fact is kept whatever its size,
- * until the budget of all rings empties this ring. Older facts are read from the log.
+ * until the common budget of all rings empties this ring. Older facts are read from the log.
  */
 export class FactRing {
   readonly #factsMax: number;

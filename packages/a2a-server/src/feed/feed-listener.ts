@@ -5,9 +5,9 @@ export type TaskChange = Exclude<Fact, ArtifactUpdated>;
 
 /** Called synchronously while the feed folds a record, in this order, so that the state of the feed matches the call. */
 export type FeedListener = {
-  /** Called for each fact that changes more than an artifact. Facts of artifacts are many, and the ring has them. */
+  /** Called for each fact that changes more than an artifact. Facts that change only artifacts are frequent, and the ring has them. */
   onChange?(fact: TaskChange): void;
-  /** After the facts of a record. */
+  /** Called after the facts of a record. */
   onRecord?(): void;
   /** The log has lost facts that the feed had folded, so its state no longer continues what viewers received. */
   onReset?(): void;

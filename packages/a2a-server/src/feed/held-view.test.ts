@@ -58,7 +58,7 @@ test('a view larger than the bound is dropped at once, and afterwards only count
   assert.deepEqual([view.isDropped, view.view, budget.bytes, seen], [true, undefined, 0, [3, 4]]);
 });
 
-test('a replaced artifact counts once, and messages of the client count', () => {
+test('a replaced artifact counts once, and messages of the client count as well', () => {
   const replaced = bytesOf(text(2, 'x'.repeat(1_000)), text(3, 'y'.repeat(1_000), false), text(4, 'z', false));
   assert.equal(replaced, bytesOf(text(2, 'z')));
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x'.repeat(500) }] };

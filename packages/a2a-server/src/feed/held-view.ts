@@ -4,24 +4,24 @@ import type { ByteBudget, Emptiable } from './byte-budget.ts';
 import { bytesOfParts } from './visible-entry.ts';
 
 /**
- * Memory that a part of an artifact takes besides its content. A chunk of text was measured at 53 bytes, because V8 keeps the pieces of a
- * text apart until it is encoded. Data takes more.
+ * Memory that a part of an artifact takes in addition to its content. A chunk of text was measured at 53 bytes, because V8 keeps the pieces
+ * of a text apart until it is encoded. Data takes more.
  */
 const PART_BYTES = 64;
 
 /**
- * The task as clients see it, kept in memory while all such views fit into their budget. A dropped view is not rebuilt: each reader then
+ * The task as clients see it, kept in memory while all such views fit into their budget. A dropped view is not rebuilt; each reader then
  * reads the log.
  */
 export class HeldView implements Emptiable {
   readonly #budget: ByteBudget;
   readonly #bytesMax: number;
   #builder: TaskViewBuilder | undefined = new TaskViewBuilder();
-  /** Bytes of each artifact, because the next event may replace it. */
+  /** Bytes of each artifact, kept because the next event may replace it. */
   #artifacts = new Map<string, number>();
   #bytes = 0;
 
-  /** `bytesMax`: limit of this view, whatever the budget has left. */
+  /** `bytesMax`: limit of this view, regardless of what the budget has left. */
   constructor(budget: ByteBudget, bytesMax: number) {
     this.#budget = budget;
     this.#bytesMax = bytesMax;
@@ -36,7 +36,7 @@ export class HeldView implements Emptiable {
     return this.#builder?.view;
   }
 
-  /** Bytes of the view, with those of its artifacts. */
+  /** Bytes of the view, including its artifacts. */
   get bytes(): number {
     return this.#bytes;
   }

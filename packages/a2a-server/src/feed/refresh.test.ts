@@ -6,7 +6,7 @@ import { openServer } from '../server.test-kit.ts';
 const TASK = 'task';
 const CLIENTS = 50;
 
-test('clients that come back during a read of the newest record share the next read, which is newer than each of them', async t => {
+test('clients that reconnect during a read of the newest record share the next read, which begins after all of them', async t => {
   const { server, log, relay } = openServer(t);
   const created = Promise.withResolvers<void>();
   relay.onClient = () => created.resolve();

@@ -30,7 +30,7 @@ import { bytesOfParts, VisibleEntry } from './visible-entry.ts';
 import { waitUntil } from './wait-for.ts';
 
 /**
- * `new`: the task cannot have facts yet. `existing`: without facts it is TASK_NOT_FOUND. `awaited`: facts may exist or follow,
+ * `new`: the task cannot have facts yet. `existing`: a task without facts is TASK_NOT_FOUND. `awaited`: facts may exist already or follow,
  * because a message of the task has been stored or will be.
  */
 export type OpenMode = 'new' | 'existing' | 'awaited';
@@ -38,7 +38,7 @@ export type OpenMode = 'new' | 'existing' | 'awaited';
 /** Memory of all feeds of a process. */
 export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 
-/** `isTooLarge`: its artifacts have more than `answerBytesMax` and are left out. Only its status and its messages can be used. */
+/** `isTooLarge`: its artifacts have more than `answerBytesMax` and are left out, so only its status and messages can be used. */
 export type ReadView = TaskView & { isTooLarge?: true };
 
 /** The task as it is after the record with log sequence `seq`, and the bytes of its artifacts. */
@@ -75,12 +75,12 @@ export class TaskFeed implements ListenableFeed {
   #storedTo = 0;
   /** Aborts the current reading when the feed closes, or when the log has lost records. */
   #reader = new AbortController();
-  /** The newest generation that viewers may have received from a lost history, until a later one is folded. */
+  /** The newest generation of a lost history that viewers may have received, until a later one is folded. */
   #lostGeneration: number | undefined;
   #refoldTimer: NodeJS.Timeout | undefined;
-  /** A read of the log that replaces a dropped view. Requests share it until the next fact is folded. */
+  /** A read of the log in place of a dropped view. Requests share it until the next fact is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
-  /** Reads the newest record. Shared, so that thousands of clients that come back at once do not ask for the same record. */
+  /** Reads the newest record. The read is shared, so that thousands of clients that reconnect at the same time do not each ask for it. */
   readonly #newest = new SharedNext(() =>
     this.#log.facts.last(this.taskId).catch(thrown => {
       throw fromLog(thrown, this.taskId);
@@ -112,7 +112,7 @@ export class TaskFeed implements ListenableFeed {
 
   /**
    * The subscription leaves this process before the task's message, on the same connection, so waiting for its confirmation would only cost
-   * a round trip. If a record is missed anyway, a gap or the check of the tail shows it.
+   * a round trip. If a record is missed anyway, a gap or the check of the tail reveals it.
    */
   #openNew(): void {
     void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#reader.signal));
@@ -165,8 +165,8 @@ export class TaskFeed implements ListenableFeed {
   }
 
   /**
-   * Reads the task with its timeline from the log, as it was once it had a message if `messageId` is given. Throws UNAVAILABLE if the read lacks
-   * a folded fact.
+   * Reads the task with its timeline from the log; with `messageId`, the task as it was as soon as it had that message. Throws UNAVAILABLE
+   * if the read lacks a fact that is already folded.
    */
   async readHistory(messageId?: string): Promise<HistoryAt> {
     const { generation } = this;
@@ -179,7 +179,7 @@ export class TaskFeed implements ListenableFeed {
     return history;
   }
 
-  /** Resolves when every fact that the log now holds is folded, so that a client finds here what it saw on another replica. */
+  /** Resolves when every fact that is in the log now has been folded, so that a client finds here what it saw on another replica. */
   async refresh(): Promise<void> {
     if (this.ended) return;
     const { lastSeq } = this;
@@ -189,14 +189,14 @@ export class TaskFeed implements ListenableFeed {
     await this.#waitUntilFolded(last.record.aggregate);
   }
 
-  /** The terminal fact is folded and no fact can follow it, so the subscription is closed. */
+  /** The terminal fact is folded. No other fact can follow it, so the subscription is closed. */
   get ended(): boolean {
     return this.state !== undefined && isTerminal(this.state);
   }
 
   /**
-   * Index of an artifact among the task's, in order of creation, from 0. Stable, because a reader that is ahead of the feed sees new
-   * artifacts in the same order.
+   * Index of an artifact among the task's, in order of creation, from 0. It is stable even if a reader is ahead of the feed, because both
+   * see new artifacts in the same order.
    */
   readonly artifactIndex = (artifactId: string): number => {
     const known = this.#artifacts.get(artifactId);
@@ -228,7 +228,7 @@ export class TaskFeed implements ListenableFeed {
   async #run(records: AsyncIterable<StoredFacts> | Promise<AsyncIterable<StoredFacts>>): Promise<void> {
     try {
       for await (const stored of fromStart(await records)) {
-        // Another request may have dropped the feed in the meantime; it must not count in the budgets again.
+        // Another request may have dropped the feed in the meantime. Then it must not count in the budgets again.
         if (this.#reader.signal.aborted) break;
         if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');
         this.#fold(stored);
@@ -243,7 +243,7 @@ export class TaskFeed implements ListenableFeed {
     else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  /** Reads the task again. Notifies the viewers when the lost part is folded again, or after `refoldMsMax`. */
+  /** Reads the task again. Notifies the viewers when the lost part has been folded again, or after `refoldMsMax`. */
   async #restart(): Promise<void> {
     this.#reader = new AbortController();
     this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);
@@ -260,14 +260,15 @@ export class TaskFeed implements ListenableFeed {
     }
   }
 
-  /** The log has lost records that are folded here, and the facts that replace them have not been folded yet. */
+  /** The log has lost records that are folded here, and the facts that replace them are not folded yet. */
   get #isRefolding(): boolean {
     return !this.#closing.signal.aborted && (this.#lostGeneration !== undefined || this.#reader.signal.aborted);
   }
 
   /**
-   * Viewers get the task without the lost part only if the log has nothing newer. A process whose path to the log is frozen would otherwise show an
-   * older task than its viewers have received, although the lost part is folded again; it fails, and they come back at another one.
+   * Viewers get the task without the lost part only if the log has nothing newer. Otherwise a process whose path to the log is frozen would
+   * show an older task than its viewers have received, although the lost part has been folded again elsewhere. Instead the feed fails, and
+   * the clients reconnect to another process.
    */
   async #settleWithoutLost(): Promise<void> {
     const reader = this.#reader.signal;
@@ -290,7 +291,10 @@ export class TaskFeed implements ListenableFeed {
     }
   }
 
-  /** Whether the record follows the newest folded one. Records that were stored when the reading began always do, because they are read in order. */
+  /**
+   * Whether the record follows the newest folded one. Records that were already stored when the reading began always do, because they are
+   * read in order.
+   */
   #follows({ seq, record }: StoredFacts): boolean {
     if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
     const first = record.facts.find(isVisible);
@@ -335,9 +339,9 @@ export class TaskFeed implements ListenableFeed {
   }
 
   /**
-   * Resolves with true when the task has an event of this generation, and with false if it ends before or has none after `refoldMsMax`. A client that
-   * names a later event than the newest one may have received events that the log has lost since: a relay that notices the loss continues above
-   * their generations.
+   * Resolves with true when the task has an event of this generation, and with false if it ends before or has none after `refoldMsMax`. A
+   * client that names an event later than the newest one may have received events that the log has lost since. A relay that notices the
+   * loss continues above their generations.
    */
   reaches(generation: number): Promise<boolean> {
     const isOver = () => this.ended || this.generation >= generation;
@@ -351,8 +355,8 @@ export function readView(facts: FactLog, last: StoredFacts | undefined, bytesMax
 }
 
 /**
- * Reads the task whose newest record is given, with its timeline, as it was once it had a message if `messageId` is given. Throws TASK_NOT_FOUND
- * without a record.
+ * Reads the task whose newest record is given, with its timeline; with `messageId`, the task as it was as soon as it had that message.
+ * Throws TASK_NOT_FOUND without a record.
  */
 export async function readHistory(
   facts: FactLog,
@@ -418,8 +422,8 @@ function withoutParts(record: FactRecord): FactRecord {
 }
 
 /**
- * The records of a task up to a message of the client, and the status with which the message sets the task to work. All of them, if none adds
- * the message. A record that copies facts forward also has later facts, which are cut off.
+ * The records of a task up to a message of the client, including the status with which the message sets the task to work. If no record adds
+ * the message, all records. A record that copies facts forward also has later facts, which are cut off.
  */
 async function* untilMessage(records: AsyncIterable<StoredFacts>, messageId: string): AsyncGenerator<StoredFacts> {
   let isAdded = false;

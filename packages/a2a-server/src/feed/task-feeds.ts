@@ -16,7 +16,7 @@ type CachedFeed = {
   opening: Promise<void>;
   users: number;
   linger: NodeJS.Timeout | undefined;
-  /** When a request first found its task ended, on the clock of `performance.now`. */
+  /** When a request first found that the task had ended, on the clock of `performance.now`. */
   endedMs?: number;
 };
 
@@ -66,7 +66,10 @@ export class TaskFeeds {
     return { feed: cached.feed, release };
   }
 
-  /** The task as the log has it now: from its feed if one is open, otherwise by one read. `newest`: its newest record, if it was just read. */
+  /**
+   * The task as it is in the log now: from its feed if one is open, otherwise from one read. `newest`: its newest record, if it was just
+   * read.
+   */
   async view(taskId: string, caller: Owner, newest?: StoredFacts): Promise<ReadView> {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
@@ -120,7 +123,7 @@ export class TaskFeeds {
     if (role !== this.#role || !isSameOwner(owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   }
 
-  /** The feed of an ended task follows nothing, so it does not notice that the log has removed the task: it is used for a short time only. */
+  /** The feed of an ended task follows nothing and does not notice when the log removes the task, so it is used for only a short time. */
   #isOutdated(cached: CachedFeed, mode: OpenMode): boolean {
     const { feed } = cached;
     if (feed.fault !== undefined || !feed.ended || mode !== 'existing') return feed.fault !== undefined;
@@ -134,12 +137,12 @@ export class TaskFeeds {
     feed.listen({ onChange: fact => this.#note(feed, fact) });
     const cached: CachedFeed = { feed, opening: feed.open(mode), users: 0, linger: undefined };
     this.#feeds.set(taskId, cached);
-    // Waiting requests get the error; the failed feed must not be reused.
+    // Waiting requests get the error, and the failed feed must not be reused.
     cached.opening.catch(() => this.#drop(cached));
     return cached;
   }
 
-  /** Makes a status that a client saw here visible in its next list here. */
+  /** Makes sure that a status which a client saw here is in its next list from here. */
   #note({ taskId, aggregate }: TaskFeed, fact: TaskChange): void {
     if (fact.kind !== 'task.created' && fact.kind !== 'status.changed') return;
     const { contextId, role, owner } = aggregate!;

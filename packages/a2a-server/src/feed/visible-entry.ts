@@ -37,7 +37,7 @@ export class VisibleEntry {
     this.cursor = formatCursor({ generation: fact.generation, seq });
   }
 
-  /** Whether no event is between this one and the one with the given generation. A fact that names its predecessor may have any generation. */
+  /** Whether this event directly follows the one with the given generation. A fact that names its predecessor may have any generation. */
   follows(generation: number): boolean {
     return this.generation === generation + 1 || this.fact.lostAfter === generation;
   }
@@ -65,7 +65,7 @@ export class VisibleEntry {
     return first;
   }
 
-  /** Approximate memory. Estimated, not measured: serializing every fact would double the cost of one without a viewer. */
+  /** Approximate memory. Estimated, not measured: serializing every fact would double the cost of a fact without a viewer. */
   get bytes(): number {
     return ENTRY_BYTES + this.contentBytes;
   }

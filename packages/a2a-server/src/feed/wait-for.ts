@@ -36,8 +36,7 @@ export async function waitFor(feed: ListenableFeed, met: (fact: TaskChange) => b
 }
 
 /**
- * Resolves with `met` once the task has an event after `generation` or has ended, which no event follows, and otherwise as `waitFor` does.
- * Rejects with the feed's error.
+ * Resolves with `met` once the task has an event after `generation` or has ended; otherwise like `waitFor`. Rejects with the feed's error.
  */
 export async function waitBeyond(
   feed: ListenableFeed,
@@ -48,7 +47,7 @@ export async function waitBeyond(
   return isBeyond() ? 'met' : waitUntil(feed, isBeyond, options);
 }
 
-/** Resolves with `met` once the feed has reached a state, and otherwise as `waitFor` does. Rejects with the feed's error. */
+/** Resolves with `met` once the feed has reached a state; otherwise like `waitFor`. Rejects with the feed's error. */
 export async function waitUntil(feed: ListenableFeed, isReached: () => boolean, options: ListenOptions): Promise<Outcome> {
   if (feed.fault !== undefined) throw feed.fault;
   if (isReached()) return 'met';
@@ -61,7 +60,7 @@ export async function waitUntil(feed: ListenableFeed, isReached: () => boolean, 
 
 type ListenOptions = Pick<WaitOptions, 'timeoutMs'> & Partial<Pick<WaitOptions, 'signal'>>;
 
-/** Adds the listener that `listenerOf` makes to the feed until it resolves or rejects, or the wait ends otherwise. */
+/** Adds the listener made by `listenerOf` to the feed, until the listener resolves or rejects or the wait ends for another reason. */
 async function listening(
   feed: ListenableFeed,
   { timeoutMs, signal }: ListenOptions,
@@ -84,7 +83,7 @@ async function listening(
   }
 }
 
-/** Starts `waitFor`, then calls `act`, so the effect of `act` cannot be missed. When `act` fails, the wait ends with it. */
+/** Starts `waitFor` and then calls `act`, so that the effect of `act` cannot be missed. If `act` fails, the wait ends with its error. */
 export async function waitAround(
   act: () => Promise<void>,
   feed: ListenableFeed,
@@ -93,7 +92,7 @@ export async function waitAround(
 ): Promise<Outcome> {
   const failed = new AbortController();
   const waiting = waitFor(feed, met, { ...options, signal: AbortSignal.any([options.signal, failed.signal]) });
-  // `waiting` may reject before `act` is done; the await below still sees the rejection.
+  // `waiting` may reject before `act` is done. The await below still sees the rejection.
   waiting.catch(() => {});
   try {
     await act();

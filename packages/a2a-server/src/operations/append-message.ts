@@ -15,8 +15,8 @@ import { askedTurnOf, type ResolvedMessage } from './resolve-message.ts';
 const HEADER_SAFE = /^[\x21-\x7e]{1,200}$/;
 
 /**
- * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has
- * acknowledged all writes. A retry with the same message id is stored once and names the same earlier tasks.
+ * Appends the message that starts a task, and adds the task to its context and to the index. Resolves when the log has acknowledged all
+ * writes. If it is retried with the same message id, the message is stored once and names the same earlier tasks.
  */
 export async function appendFirst(server: A2AServer, context: OperationContext, resolved: ResolvedMessage): Promise<void> {
   const { taskId, contextId, message } = resolved;
@@ -32,8 +32,8 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
     await storeMessage(server, context, resolved, earlier);
     return;
   }
-  // A context id made by this request has no earlier tasks, so all writes run at once. The message goes first, because its answer is
-  // awaited.
+  // A context whose id this request has made has no earlier tasks, so all writes run at once. The message is written first, because its
+  // answer is awaited.
   await Promise.all([storeMessage(server, context, resolved), join(), addToLists(server, context, resolved)]);
 }
 
@@ -64,7 +64,7 @@ async function storeMessage(
   const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...optional };
   const { messageId } = message;
   const name = HEADER_SAFE.test(messageId) ? messageId : hash('sha256', JSON.stringify(messageId));
-  // A message that was refused may be sent again on another condition.
+  // A refused message may be sent again with another condition.
   const condition = ifGeneration !== undefined ? `:${ifGeneration}` : ifTurn !== undefined ? `:turn-${ifTurn}` : '';
   await append(server, context, taskId, input, `${taskId}:msg:${name}${condition}`);
 }
@@ -88,7 +88,7 @@ async function append(
   const record = { v: 1, at: context.receivedAt, from: 'client', input } as const;
   try {
     await server.log.inputs.append(taskId, record, { id, trace: context.hop.carrier() });
-    // Every effect of the input has its span below this one, so this one is exported before the process can die.
+    // The spans of all effects of the input are below this span, so this one is exported before the process can die.
     context.hop.taken({ name: SPAN.deliverEvents, kind: 'internal' });
   } catch (thrown) {
     throw fromLog(thrown, taskId);

@@ -4,14 +4,14 @@ import { isSameOwner, isTaskId, type Owner, TASK_ID_CHARS_MAX } from '@hopline/e
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
 /**
- * Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, too many for a caller to find a name with another caller's
- * hash.
+ * Characters (base64url) of the caller's hash in the ids of its tasks: 132 bits, too many for a caller to find a name with the hash of
+ * another caller.
  */
 const CALLER_HASH_CHARS = 22;
 
 /**
  * The id in the log of the task that a request names. Only requests that the April 2025 form can read may use an id that the client chose.
- * A task of the caller with exactly this id comes first, then a task recorded under it, then the id derived from caller and name.
+ * The first that applies: a task of the caller with exactly this id, a task recorded under it, or the id derived from caller and name.
  */
 export async function taskIdOf(server: A2AServer, context: OperationContext, id: string): Promise<string> {
   const { dialect, ambiguous, caller } = context;

@@ -6,10 +6,10 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { isClaimed } from './message-claim.ts';
 
 /**
- * The reserved metadata of a request that continues an earlier task from a point of it (`hopline.fork`), checked: the message must begin a
- * new task in a new context, and the origin must be a task of the caller whose history up to that point still exists. Undefined without the
- * key. Throws INVALID_PARAMS, TASK_NOT_FOUND for a task that is unknown, expired or not the caller's, and UNSUPPORTED_OPERATION when its
- * beginning has expired.
+ * Checks the reserved metadata of a request that continues an earlier task from one of its events (`hopline.fork`). The message must begin
+ * a new task in a new context, and the origin must be a task of the caller whose history up to that event still exists. Undefined without
+ * the key. Throws INVALID_PARAMS, TASK_NOT_FOUND for a task that is unknown, expired or not the caller's, and UNSUPPORTED_OPERATION when
+ * its beginning has expired.
  */
 export async function forkMetadata(
   server: A2AServer,
@@ -45,8 +45,8 @@ async function checkOrigin({ log, role }: A2AServer, { caller }: OperationContex
 }
 
 /**
- * Refuses a context in use, because it has other earlier tasks and agents may keep state under its id. A retry is accepted in the context
- * that its first attempt began.
+ * Refuses a context that is in use, because it has other earlier tasks, and because agents may keep state under its id. A retry is accepted
+ * in the context that its first attempt began.
  */
 async function checkContext(
   { log }: A2AServer,

@@ -3,20 +3,20 @@ import { A2AError, type Message } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
 import { chosenTaskKey, type KeyValue, LogConflict, type MessageIdEntry, messageIdKey } from '@hopline/log';
 
-/** Attempts at a claim, because retention may remove the conflicting entry before it is read. */
+/** Number of attempts at a claim, because retention may remove the conflicting entry before it is read. */
 const CLAIM_TRIES_MAX = 3;
 
 /** The scope of a message id. Contexts of two owners are different even if their ids are equal. */
 type MessageScope = { owner: Owner; contextId: string };
 
 /**
- * Rejects if a message with a new id would be refused. The ids of all tenants share one bucket, which drops the oldest: a message that is refused
- * must not add one.
+ * Rejects if a message with a new id would be refused. The ids of all tenants share one bucket, which drops the oldest, so a message that
+ * is refused must not add one.
  */
 type RequireRoom = () => Promise<void>;
 
 /**
- * Decides which task a message of a context belongs to: the first request with its id wins, on any replica. Returns the
+ * Decides which task a message of a context belongs to. The first request with its id wins, whichever replica it reached. Returns the
  * winner's task id. Throws INVALID_PARAMS when the winner's content differs. `requireRoom`: for a message that may begin a task.
  */
 export async function claimMessage(
@@ -57,7 +57,7 @@ function ownerOf({ tenant, subject }: Owner): (string | null)[] {
   return [tenant ?? null, subject ?? null];
 }
 
-/** A message that would be refused joins the task that has claimed its id, because it may be a retry. */
+/** A message that would be refused joins the task for which its id was claimed, because it may be a retry. */
 async function claim(
   ids: KeyValue<MessageIdEntry>,
   key: string,
@@ -92,7 +92,7 @@ export function reusedMessageId(): A2AError {
   });
 }
 
-/** A hash of the content only: a retry in another dialect, or one that now names its task, is the same message. */
+/** A hash of only the content, so that a retry counts as the same message even in another dialect, or if it now names its task. */
 export function fingerprintOf(message: Message): string {
   const { role, parts, metadata, extensions, referenceTaskIds } = message;
   return hash('sha256', JSON.stringify(sorted({ role, parts, metadata, extensions, referenceTaskIds })));

@@ -20,7 +20,7 @@ export async function requireTaskRoom(
   if (push !== undefined) await requirePushRoom(server, context, taskId, push);
 }
 
-/** The result is cached for a moment. A cached refusal takes effect here; otherwise the result is read while the feed opens. */
+/** Results are cached for a moment. A cached refusal takes effect here; otherwise the result is read while the feed opens. */
 export async function requireQueueRoom(server: A2AServer, context: OperationContext, taskId: string): Promise<void> {
   const room = requireRoom(server, context, taskId);
   room.catch(() => {});

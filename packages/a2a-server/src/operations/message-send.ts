@@ -8,8 +8,8 @@ import { nameState, shownTask } from './task-response.ts';
 import { acceptTurn, beginTurn, completeTurn, startTurn } from './turn.ts';
 
 /**
- * SendMessage, message/send: answers once, at the end of the turn or, when the client does not want to wait, as soon as the
- * task works on the message. The result is the task, or the message of an agent that created none.
+ * SendMessage, message/send: answers once, at the end of the turn or, if the client does not want to wait, as soon as the task works on the
+ * message. The result is the task, or the message of an agent that created no task.
  */
 export async function messageSend(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = context.dialect.decodeSend(context.params);
@@ -24,7 +24,8 @@ export async function messageSend(server: A2AServer, context: OperationContext):
       nameState(context, { contextId: view.task.contextId, state: view.task.status.state });
       const message = directMessage(context, view);
       if (message) return context.dialect.encodeSendResult({ message });
-      // The message is stored. A client that does not wait for the answer needs the task's state, even if its artifacts are too large.
+      // The message has been stored. A client that does not wait for the answer needs the task's state, even if its artifacts are too
+      // large.
       const { task, generation } = view;
       const shown = request.blocking ? view : { task, generation };
       return context.dialect.encodeSendResult({ task: await shownTask(server, context, shown, request) });
@@ -36,7 +37,10 @@ export async function messageSend(server: A2AServer, context: OperationContext):
   }
 }
 
-/** The legacy form has no flag for a non-blocking send: a client that sets a webhook does not wait, and reads `submitted` (S3-33). */
+/**
+ * The legacy form has no flag for a non-blocking send. In that form a client that sets a webhook does not wait, and reads `submitted`
+ * (S3-33).
+ */
 async function runFor(server: A2AServer, context: OperationContext, { blocking }: SendRequest, resolved: ResolvedMessage) {
   if (!blocking) return startTurn;
   return (await expectsWebhook(server, context, resolved)) ? acceptTurn : completeTurn;
@@ -51,8 +55,8 @@ async function expectsWebhook(server: A2AServer, { dialect }: OperationContext, 
 }
 
 /**
- * The message of an agent that created no task, without our task id: [A2A 1.0] 4.1.4 allows a task id only if a task exists. The legacy
- * form has only tasks.
+ * The message of an agent that created no task, without our task id, because [A2A 1.0] 4.1.4 allows a task id only if a task exists. The
+ * legacy form has only tasks.
  */
 function directMessage({ dialect }: OperationContext, { direct, task }: TaskView): Message | undefined {
   const { message } = task.status;

@@ -46,7 +46,7 @@ async function streamTurn(
 ): Promise<void> {
   const turn = await beginTurn(server, context, resolved);
   const { feed, release } = turn.lease;
-  // The message of a client that disconnected while the feed opened is still appended.
+  // The message is appended even if its client disconnected while the feed was opening.
   if (context.signal.aborted) release();
   else onClose(release);
   const { messageId } = resolved.message;

@@ -13,9 +13,9 @@ export const READS_AT_ONCE_MAX = 8;
 const NO_FACT = 0;
 
 /**
- * Adds a task to the lists of its owner before its client learns the id. The relay writes the entry only after it has stored the task, and in between
- * the client may request a list from another replica. An entry of the relay is kept. A server that does not write the lists shows only its own new
- * tasks before the relay has stored them.
+ * Adds a task to the lists of its owner before its client receives the id. The relay writes the entry only after it has stored the task,
+ * and before that the client may request a list from another replica. An entry of the relay is kept. A server that does not write the lists
+ * shows only its own new tasks until the relay has stored them.
  */
 export async function addToLists(
   { log, role, lists, writesIndex }: A2AServer,
@@ -37,9 +37,8 @@ export async function addToLists(
 export const hasFacts = ({ generation }: Pick<IndexedTask, 'generation'>): boolean => generation > NO_FACT;
 
 /**
- * Reads the caller's open tasks from the log. The lists lag behind the log, and a client that has seen a status on any replica
- * must find it in its next list.
- * `likely`: tasks whose records are needed later, and are read in the same request.
+ * Reads the caller's open tasks from the log. The lists lag behind the log, and a client that has seen a status on any replica must find it
+ * in its next list. `likely`: tasks whose records will probably be needed later, and are therefore read in the same request.
  */
 export async function refreshOpenTasks(
   server: A2AServer,
@@ -60,7 +59,7 @@ async function refresh(server: A2AServer, context: OperationContext, owned: Owne
   const { taskId } = known;
   const record = owned.records.get(taskId);
   if (record === undefined) {
-    // Until then its server has answered UNAVAILABLE, or retention has removed the task.
+    // By then its server has answered UNAVAILABLE, or retention has removed the task.
     if (known.at < Date.now() - server.limits.firstFactMsMax) owned.forget(taskId);
     return;
   }

@@ -65,7 +65,10 @@ async function targetOf(server: A2AServer, context: OperationContext, named: str
   return { taskId, generation: aggregate?.generation };
 }
 
-/** Pages are ordered by id and a page token holds the last id, so a deletion in between shifts nothing. Throws INVALID_PARAMS for another token. */
+/**
+ * Pages are ordered by id and a page token contains the last id, so a deletion in between does not shift them. Throws INVALID_PARAMS for
+ * any other token.
+ */
 function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken = '' }: ListPushRequest) {
   const last = Buffer.from(pageToken, 'base64url').toString();
   if (tokenOf(last) !== pageToken)

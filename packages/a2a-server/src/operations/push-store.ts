@@ -17,7 +17,7 @@ import type { FeedLease } from '../feed/task-feeds.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireOwnTask } from './task-response.ts';
 
-/** Push configurations in the log. A configuration of another owner is treated as absent. */
+/** Push configurations in the log. Another owner's configuration is treated as absent. */
 
 /** base64url has no dot, so everything before the dot is the task id. */
 function keyOf(taskId: string, id: string): string {
@@ -53,9 +53,9 @@ export type PushDeliveries = {
   url: string;
   /** Dialect of the bodies. */
   dialect: DialectName;
-  /** `abandoned`: deliveries failed for too long or were refused. The webhook gets nothing more. */
+  /** `abandoned`: deliveries failed for too long or were refused, and the webhook receives nothing more. */
   state: 'delivering' | 'failing' | 'delivered' | 'abandoned';
-  /** The webhook has received, or did not ask for, the events up to this generation. */
+  /** The webhook has received the events up to this generation, or did not ask for them. */
   generation: number;
   /** Failed attempts at the next delivery. */
   failures: number;
@@ -99,8 +99,8 @@ function deliveriesOf({ id, url, dialect, after }: PushConfigEntry, progress: Pu
 }
 
 /**
- * The configuration with this id; without an id, the one with the task's id, otherwise the first one. Throws TASK_NOT_FOUND ([A2A 1.0]
- * 3.1.8).
+ * The configuration with this id. Without an id: the one with the task's id or, if there is none, the first one. Throws TASK_NOT_FOUND
+ * ([A2A 1.0] 3.1.8).
  */
 export async function pushConfigOf(
   server: A2AServer,
@@ -128,9 +128,9 @@ export async function storeInline(
 }
 
 /**
- * Stores a configuration. It replaces one with the same id, unless the two are identical. A missing id becomes the task's, as in both
- * official SDKs, so a retry stores nothing twice. Events after the task's generation are delivered. Throws UNSUPPORTED_OPERATION beyond
- * PUSH_CONFIGS_MAX.
+ * Stores a configuration. It replaces one with the same id, unless the two are identical. If the id is missing, the task's id is used, as
+ * in both official SDKs, so that a retry stores nothing twice. Events after the task's generation are delivered. Throws
+ * UNSUPPORTED_OPERATION beyond PUSH_CONFIGS_MAX.
  */
 export async function storePushConfig(
   server: A2AServer,
@@ -150,8 +150,8 @@ export async function storePushConfig(
   const bytes = webhookBytes(key, { ...requested, after: 0 });
   const entry: PushConfigEntry = {
     ...requested,
-    // A known URL continues after its last delivery, even with another token or after it was abandoned. A new URL starts at the current
-    // generation.
+    // For a known URL, deliveries continue after the last one, even with another token or after the webhook was abandoned. For a new URL
+    // they start at the current generation.
     after: continues ? Math.max(after, progress?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
     bytes,
@@ -162,7 +162,8 @@ export async function storePushConfig(
   }
   const countKey = webhookCountKey(context.caller, key, bytes);
   await server.quotas.addWebhook(context.caller, await usageOf(server, taskId, countKey, { bytes, bytesBefore }));
-  // Counted before the webhook is stored: a webhook without a count would be worse than a count without a webhook, which a retry replaces.
+  // The webhook is counted before it is stored, because a webhook without a count would be worse than a count without a webhook, which a
+  // retry replaces.
   await orFault(putWebhookCount(pushConfigs, countKey), taskId);
   const revision = await orFault(pushConfigs.put(key, entry), taskId);
   if (known !== undefined && bytesBefore !== bytes) await removeCount(server, known);
@@ -170,7 +171,7 @@ export async function storePushConfig(
   return entry;
 }
 
-/** The usage that a webhook adds to that of its owner: nothing if an earlier try has counted it. */
+/** The usage that a webhook adds to its owner's: none if an earlier try has already counted it. */
 async function usageOf(
   server: A2AServer,
   taskId: string,
@@ -182,7 +183,7 @@ async function usageOf(
   return isCounted ? { entries: 0, bytes: 0 } : { entries: 1, bytes };
 }
 
-/** Users of NATS of an earlier version may not remove the entry, which then counts until it expires. */
+/** NATS users of an earlier version may not remove the entry, which then counts until it expires. */
 async function removeCount({ log }: A2AServer, webhook: Entry<PushConfigEntry>): Promise<void> {
   await orFault(
     removeWebhookCount(log.pushConfigs, webhook).catch(error => {
@@ -202,7 +203,7 @@ function requestedEntry({ caller, dialect }: OperationContext, taskId: string, c
   return { ...config, taskId, id: config.id ?? taskId, dialect: dialect.name, ...owner };
 }
 
-/** Refuses a webhook of a task that is about to begin. */
+/** Refuses a webhook for a task that is about to begin. */
 export async function requirePushRoom(
   server: A2AServer,
   context: OperationContext,
@@ -242,8 +243,8 @@ async function requireProgressRoom({ log }: A2AServer, taskId: string): Promise<
 }
 
 /**
- * Throws at the bound. Checked before storing, so that a refused request changes nothing, and again after storing a webhook,
- * so that racing requests cannot exceed it.
+ * Throws if the limit is reached. Checked before storing, so that a refused request changes nothing, and again after storing a webhook, so
+ * that concurrent requests cannot exceed the limit.
  */
 async function assertRoom(server: A2AServer, taskId: string, more: 0 | 1, stored?: Entry<PushConfigEntry>): Promise<void> {
   if ((await orFault(server.log.pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;

@@ -2,8 +2,8 @@ import type { Message, Metadata } from '@hopline/a2a';
 import { CLUSTER_DEPTH_KEY, clusterDepthOf } from '@hopline/events';
 
 /**
- * Keys with this prefix decide identity and routing, so only Hopline may write them: keys of clients are removed. The server writes
- * `hopline.fork` itself after it has checked it (fork.ts).
+ * Keys with this prefix determine identity and routing, so only Hopline may write them, and keys from clients are removed. The server
+ * writes `hopline.fork` itself after it has checked it (fork.ts).
  */
 const RESERVED_PREFIX = 'hopline.';
 
@@ -13,7 +13,7 @@ export function withoutReservedMetadata(metadata: Metadata | undefined): Metadat
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
 }
 
-/** The metadata of a request without reserved keys, but with the number of clusters that the request has passed. */
+/** The metadata of a request without reserved keys, plus the number of clusters that the request has passed. */
 export function requestMetadata(metadata: Metadata | undefined): Metadata | undefined {
   const unreserved = withoutReservedMetadata(metadata);
   const depth = clusterDepthOf(metadata);

@@ -61,7 +61,7 @@ type ContinuingMessage = SentMessage & {
 
 /**
  * Resolves a message to a task that must exist. The result holds a lease of the task's feed. The push configuration of a continuation is
- * stored before the message id is claimed: if either is refused, no id is.
+ * stored before the message id is claimed, so that no id is claimed if either is refused.
  */
 export async function resolveContinuation(
   server: A2AServer,
@@ -91,7 +91,7 @@ export async function resolveContinuation(
     await storeInline(server, context, resolved, push);
     if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
       throw reusedMessageId();
-    // Looked up again: a racing request may have appended it while this one claimed it.
+    // Looked up again, because a concurrent request may have appended it while this one claimed it.
     if (await hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
     if (ifGeneration !== undefined) return { ...resolved, kind: 'continuation', ifGeneration };
     const answers = openQuestionOf(lease.feed);
@@ -102,7 +102,7 @@ export async function resolveContinuation(
   }
 }
 
-/** The turn in which the task must wait for input when the relay decides; undefined if the message does not answer a question. */
+/** The turn in which the task must be waiting for input when the relay decides; undefined if the message does not answer a question. */
 export function askedTurnOf(resolved: ResolvedMessage): number | undefined {
   return 'answers' in resolved && resolved.answers !== undefined ? resolved.answers.turn - 1 : undefined;
 }
@@ -112,8 +112,8 @@ function openQuestionOf({ aggregate }: TaskFeed): OpenQuestion | undefined {
 }
 
 /**
- * The message of the running turn, if it answers a question and this message repeats it, as after a double click. Another turn would stop that
- * one, and would be a new request for its agent.
+ * The message of the running turn, if it answers a question and the new message repeats it, as after a double click. A new turn would stop
+ * the running one, and would be another request to its agent.
  */
 async function repeatedAnswer(feed: TaskFeed, message: Message): Promise<Message | undefined> {
   const { aggregate } = feed;
@@ -142,7 +142,7 @@ export function taskEnded(taskId: string): A2AError {
   });
 }
 
-/** `expected` is the generation that the request names; absent if the question that the message would answer is already answered. */
+/** `expected` is the generation that the request names; absent if the question that the message would answer has already been answered. */
 export function otherGeneration({ taskId, generation: current }: TaskFeed, expected = current): A2AError {
   const detail = `expected ${expected} but current generation is ${current}`;
   return new A2AError('TASK_GENERATION_MISMATCH', { detail, taskId, generations: { expected, current } });

@@ -31,7 +31,7 @@ import {
   type SentMessage,
 } from './resolve-message.ts';
 
-/** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
+/** Bytes of a record in addition to the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
 const ENVELOPE_BYTES = 32 * 1024;
 
 /** Validates a send, resolves its message to a task, and stores an inline push configuration. The message is not appended yet. */
@@ -70,8 +70,8 @@ export async function resolveRequest(
 }
 
 /**
- * Throws INVALID_PARAMS for a message whose text parts are only white space: it is neither a question nor an answer. A message with empty
- * text is accepted (S1-7).
+ * Throws INVALID_PARAMS for a message whose text parts are only white space, because it is neither a question nor an answer. A message with
+ * empty text is accepted (S1-7).
  */
 function assertNotBlank({ parts }: Message): void {
   if (parts.every(({ text }) => text !== undefined) && /^\s+$/.test(textOf(parts)))
@@ -84,9 +84,9 @@ function assertNotBlank({ parts }: Message): void {
 const MESSAGE_DEPTH_MAX = INPUT_DEPTH_MAX - 1;
 
 /**
- * Throws INVALID_PARAMS for a message that nests deeper than an input may, and REQUEST_TOO_LARGE for one that exceeds a record of the log, as an
- * input or as the first fact of its task, which holds the metadata twice. The check comes before the message id is claimed, so that a shorter
- * message can use the id. Such an input could never become a fact, and an oversized one would be redelivered endlessly.
+ * Throws INVALID_PARAMS for a message that nests deeper than an input may, and REQUEST_TOO_LARGE for one that exceeds a record of the log,
+ * as an input or as the first fact of its task, which holds the metadata twice. Such an input could never become a fact, and an oversized
+ * one would be redelivered endlessly. The check comes before the message id is claimed, so that a shorter message can use the id.
  */
 function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
   if (isDeeperThan(message, MESSAGE_DEPTH_MAX) || isDeeperThan(metadata, MESSAGE_DEPTH_MAX))
@@ -154,8 +154,8 @@ async function resolveFirstChosen(
 }
 
 /**
- * Legacy messages may lack an id. While the task works, a message with the same content as its newest one is a retry by a client that lost
- * the response. When the task waits for input, it is an answer and gets a new id.
+ * Legacy messages may lack an id. While the task works, a message with the same content as its newest message counts as a retry by a client
+ * that lost the response. While the task waits for input, it counts as an answer and gets a new id.
  */
 async function messageIdFor(feed: TaskFeed, message: Message): Promise<string> {
   if (message.messageId !== '') return message.messageId;

@@ -19,9 +19,9 @@ export async function requireOwnTask(server: A2AServer, caller: Owner, taskId: s
 type ShownLengths = { historyLength?: number; timelineLength?: number };
 
 /**
- * The task of a response: with at most the given number of messages and, for clients that ask for the draft 1.1, with its generation and its
- * timeline. The timeline is read from the log for these clients only. `generation`: that of the newest event in the task. Throws
- * UNSUPPORTED_OPERATION for a task that is too large for an answer.
+ * The task of a response: with at most the given number of messages and, for clients that ask for the draft 1.1, with its generation and
+ * its timeline. The timeline is read from the log for these clients only. `generation`: the generation of the newest event in the task.
+ * Throws UNSUPPORTED_OPERATION if the task is too large for an answer.
  */
 export async function shownTask(
   server: A2AServer,
@@ -39,7 +39,7 @@ export async function shownTask(
   return withHistory(timeline.addTo(counted, Math.min(timelineLength, server.limits.timelineEntriesMax)), historyLength);
 }
 
-/** Names the two ways to read such a task: the events of a stream and the pages of an export do not hold it whole. */
+/** Names the two ways to read such a task: streams, whose events do not contain all of it at once, and exports, which have pages. */
 export function taskTooLarge({ limits }: A2AServer, taskId: string): A2AError {
   const detail = `the artifacts of the task have more than ${limits.answerBytesMax} bytes, too many for one answer: subscribe with the cursor 0.0 for its events, or export it`;
   return new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
@@ -60,7 +60,7 @@ export function dialectOf(context: OperationContext, isLegacy: boolean): Dialect
   return DIALECTS.legacy;
 }
 
-/** Puts the state that the client reads on the span of its request. */
+/** Puts the state that the client reads on the span of the client's request. */
 export function nameState({ hop }: OperationContext, { contextId, state }: Pick<TaskAggregate, 'contextId' | 'state'>): void {
   hop.set({ [ATTR.genAiConversation]: contextId, [ATTR.a2aState]: stateWord(state) });
 }

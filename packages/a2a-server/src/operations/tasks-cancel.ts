@@ -24,7 +24,7 @@ export async function tasksCancel(server: A2AServer, context: OperationContext):
       const append = () => appendCancel(server, context, taskId, withoutReservedMetadata(metadata));
       await waitAround(append, feed, ends, { timeoutMs: server.limits.cancelWaitMsMax, signal: context.signal });
       const { view } = await feed.readView();
-      // The task is canceled even if it is too large for an answer: then its artifacts are left out.
+      // The task is canceled even if it is too large for an answer. In that case its artifacts are left out.
       const { task, generation } = view;
       if (isTerminal(task.status.state) && task.status.state !== 'TASK_STATE_CANCELED')
         throw new A2AError('TASK_NOT_CANCELABLE', { taskId });

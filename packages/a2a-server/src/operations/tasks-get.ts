@@ -23,7 +23,7 @@ export async function tasksGet(server: A2AServer, context: OperationContext): Pr
   return dialectFor(context, view.task).encodeTask(await shownTask(server, context, view, lengths));
 }
 
-/** Takes a slot like a stream, because it may wait as long. */
+/** Takes a slot like a stream, because it may wait just as long. */
 async function viewBeyond(server: A2AServer, context: OperationContext, taskId: string, generation: number): Promise<ReadView> {
   const releaseSlot = server.streams.acquire(context.caller, 'stream');
   try {

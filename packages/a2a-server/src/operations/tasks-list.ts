@@ -11,11 +11,11 @@ import { comparePositions, type IndexedTask, type IndexPosition } from '../task-
 import type { OwnedTasks } from '../task-lists.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
 
-/** Index entries per page whose task turns out to be removed or not to match any more. After that many, the page ends early. */
+/** Number of index entries per page whose task turns out to be gone or no longer to match. After that many, the page ends early. */
 const MISSES_MAX = 100;
 /**
- * Bytes of JSON of one page. A task with which a page would have more begins the next one; a single task may be larger. Clients of gRPC accept
- * messages of 4 MiB by default; text is shorter there than in JSON, but numbers are longer.
+ * Bytes of JSON of one page. A task that would make the page larger begins the next page; a single task may be larger. Clients of gRPC
+ * accept messages of 4 MiB by default; text is shorter there than in JSON, but numbers are longer.
  */
 const PAGE_BYTES_MAX = 3.5 * 1024 * 1024;
 
@@ -23,10 +23,10 @@ const PAGE_BYTES_MAX = 3.5 * 1024 * 1024;
 const FIRST_ID = '-';
 
 /**
- * ListTasks: newest status first. The lists of the caller hold what a page shows of ended tasks. Open tasks are read from the log, and so are ended
- * tasks whose row lacks something that the request asks for: artifacts, a longer history than the row has room for, agents, or a row of an earlier
- * version. A task whose status changes during paging moves to the front: it may appear twice, or only in the next list. `totalSize` is true or absent: with a
- * filter it is known only if every task of the caller was read.
+ * ListTasks: newest status first. The caller's lists contain what a page shows of ended tasks. Open tasks are read from the log. So are
+ * ended tasks whose row lacks something that the request asks for: artifacts, agents, a history that is longer than the row has room for,
+ * or members that earlier versions did not write. A task whose status changes during paging moves to the front: it may appear twice, or
+ * only in the next list. `totalSize` is true or absent: with a filter it is known only if every task of the caller was read.
  */
 export async function tasksList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = decodeListTasks(context.params);
@@ -41,7 +41,7 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
     (contextId === undefined || task.contextId === contextId) &&
     (state === undefined || task.state === state) &&
     isLongEnough(task, request, nowMs) &&
-    // A task whose row lacks what is searched is read, and may turn out not to match.
+    // A task whose row lacks the searched members is read, and may turn out not to match.
     isFound(task.listed, request) !== false;
   const select = () => {
     const bounds = { count: pageSize + 1, tasksMax: server.limits.listedTasksPerPageMax };
@@ -127,7 +127,7 @@ async function readPage(
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** Whether a task took at least as long as the request asks: until its last status or, while it is in progress, until now. */
+/** Whether a task took at least as long as the request asks, up to its last status or, if it is in progress, until now. */
 function isLongEnough(
   { taskId, at, state }: Pick<IndexedTask, 'taskId' | 'at' | 'state'>,
   { minDurationMs }: ListTasksRequest,
@@ -138,7 +138,7 @@ function isLongEnough(
   return from !== undefined && (isInProgress(state) ? nowMs : at) - from >= minDurationMs;
 }
 
-/** Whether the row of a task has the text and the agent that the request asks for; undefined if only the task shows it. */
+/** Whether the row of a task has the text and the agent that the request asks for; undefined if only the task itself shows that. */
 function isFound(listed: ListedTask | undefined, { text, agent }: ListTasksRequest): boolean | undefined {
   if (text === undefined && agent === undefined) return true;
   if (listed === undefined) return undefined;
@@ -150,7 +150,10 @@ function isFoundIn(task: Task, { text, agent }: ListTasksRequest): boolean {
   return (text === undefined || hasText(listedTaskOf(task), text)) && (agent === undefined || agentsOf(task).includes(agent));
 }
 
-/** Whether the row of a task has all that the request asks for. Without `historyLength` it asks for the newest messages that a row has room for. */
+/**
+ * Whether the row of a task has everything that the request asks for. Without `historyLength` it asks for as many of the newest messages as
+ * a row has room for.
+ */
 function isShown(task: IndexedTask, request: ListTasksRequest): task is IndexedTask & { listed: ListedTask } {
   const { listed, state } = task;
   const { historyLength, includeArtifacts } = request;

@@ -10,8 +10,8 @@ import { dialectOf, nameState } from './task-response.ts';
 
 /**
  * SubscribeToTask, tasks/resubscribe. With a cursor, the stream has exactly the events after it, even for a task that has ended. Without
- * one, it has the task as it is, then the events that follow. Without a cursor, an ended task is UNSUPPORTED_OPERATION in 1.0 and in the
- * legacy form, as they require; in 0.3 the stream has the task and ends. The stream stays open while the task requires input.
+ * one, it has the task as it is, then the events that follow. Without a cursor, an ended task causes UNSUPPORTED_OPERATION in 1.0 and in
+ * the legacy form, as they require; in 0.3 the stream has the task and ends. The stream stays open while the task requires input.
  */
 export async function tasksSubscribe(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId } = context.dialect.decodeSubscribe(context.params);

@@ -7,7 +7,7 @@ import { appendTurn } from './turn.ts';
 
 const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'x' }] };
 
-/** A further message of a task that has the message `m`, as if it had been resolved before the task got it. */
+/** A further message of a task that already has the message `m`, as if it had been resolved before the task had it. */
 async function further(t: TestContext, messageId: string, ends: boolean) {
   const { server, log, relay } = openServer(t, { limits: { ...LIMITS, firstFactMsMax: 2_000 } });
   const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', creates: true } as const;
@@ -36,7 +36,7 @@ async function further(t: TestContext, messageId: string, ends: boolean) {
 }
 
 for (const ends of [false, true])
-  test(`a message joins an equal one that another request has added to the task, although the task has ${ends ? '' : 'not '}ended`, async t => {
+  test(`a message joins an equal one that another request has added to the task, when the task has ${ends ? '' : 'not '}ended`, async t => {
     const { outcome, joined } = await further(t, 'm', ends);
     assert.deepEqual([await outcome, joined], ['met', ['m']]);
   });

@@ -36,7 +36,7 @@ import { askedTurnOf, hasMessage, messageLike, otherGeneration, type ResolvedMes
 export type Turn = {
   lease: FeedLease;
   start: 'beginning' | 'message' | 'stored';
-  /** Stores the message, or does nothing when the task has it. Call it after listening to the feed. */
+  /** Stores the message, or does nothing if the task already has it. Call it after listening to the feed. */
   append(): Promise<void>;
 };
 
@@ -96,7 +96,7 @@ function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
 type AppendCallbacks = {
   /** Runs while the feed folds the record that contains the message. */
   onAccepted?: (() => void) | undefined;
-  /** The task has the message already, or an equal answer: its id. */
+  /** The id of the message, or of an equal answer, that the task already has. */
   onJoined?: ((messageId: string) => void) | undefined;
 };
 
@@ -104,8 +104,8 @@ type AppendCallbacks = {
  * Appends the message of a turn. Resolves with `met` once the task has it, else with `timeout` after `firstFactMsMax` or
  * `aborted`. Throws UNSUPPORTED_OPERATION when the task ends first.
  *
- * The answer to a question is appended on the condition that the question is open, so that of two equal answers at once one begins a turn, and the
- * other joins it. A message with another content is a further message of the running turn.
+ * The answer to a question is appended on the condition that the question is open, so that one of two equal answers begins a turn, and the
+ * other joins it. A message with different content is a further message of the running turn.
  */
 export async function appendTurn(
   server: A2AServer,
@@ -153,7 +153,8 @@ async function appendOnce(
   const refusal = () => refusalOf(feed, resolved);
   const refused = refusal();
   if (refused !== undefined) throw refused;
-  // Facts that were folded since the message was resolved do not come again: the task may have the message from another request, or have ended.
+  // Facts that were folded since the message was resolved do not arrive again, and among them may be the same message from another request,
+  // or the end of the task.
   if (feed.aggregate?.messageIds.includes(messageId)) {
     onJoined(messageId);
     return 'met';
@@ -163,8 +164,8 @@ async function appendOnce(
 }
 
 /**
- * The relay stores nothing for a message that it rejects. But generations and turns only grow: once the task is beyond that of the condition without
- * the message, no relay can accept it any more.
+ * The relay stores nothing for a message that it rejects. But generations and turns only grow: once the task is beyond the one in the
+ * condition and lacks the message, no relay can accept the message any more.
  */
 function refusalOf(feed: TaskFeed, resolved: ResolvedMessage): A2AError | undefined {
   const { message, ifGeneration } = resolved;
@@ -182,14 +183,14 @@ function acceptsMessage(fact: TaskChange, { message, taskId, ifGeneration }: Res
   if (fact.kind === 'task.created') return true;
   if (fact.kind === 'message.received') return fact.message.messageId === message.messageId;
   const ends = fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
-  // With a condition, the end of the task is another generation: the client gets that error instead.
+  // If there is a condition, the end of the task changes the generation, and the client gets the error for that instead.
   if (ends && ifGeneration === undefined) throw taskEnded(taskId);
   return false;
 }
 
 /**
- * Appends the message and returns the task as it is when it has it: facts may follow before the append is acknowledged. Throws UNAVAILABLE,
- * naming the task, when no relay accepts it in time.
+ * Appends the message and returns the task as soon as it has the message, because facts may follow before the append is acknowledged.
+ * Throws UNAVAILABLE, naming the task, when no relay accepts it in time.
  */
 export async function acceptTurn(
   server: A2AServer,
@@ -244,8 +245,8 @@ export async function startTurn(
 }
 
 /**
- * Appends the message and waits for the end of its turn. After `blockingWaitMsMax`, or when the process drains, it returns
- * the task as it is: unlike an error, that gives the client the task's id.
+ * Appends the message and waits for the end of its turn. After `blockingWaitMsMax`, or when the process drains, it returns the task as it
+ * is, because, unlike an error, that gives the client the task's id.
  */
 export async function completeTurn(
   server: A2AServer,

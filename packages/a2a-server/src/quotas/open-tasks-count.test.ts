@@ -57,7 +57,7 @@ test('the tasks of a caller at its limit are read once in ten seconds, however o
   assert.equal(reads(), 2);
 });
 
-test('a task that leaves the entries makes room at once', async () => {
+test('a task whose entry is removed makes room at once', async () => {
   const { log, put, refresh, reads } = await opened();
   for (let n = 0; n < 3; n += 1) await put(n, 'TASK_STATE_WORKING');
   assert.equal(await refresh(0), true);

@@ -3,7 +3,7 @@ import type { Owner, Role } from '@hopline/events';
 import { BoundedMap, isTaskEntry, type Log, openFilter } from '@hopline/log';
 import { partyKeysOf } from './parties.ts';
 
-/** Age at which a count is repeated. It is repeated earlier when the tasks begun by this process reach this share of the limit. */
+/** Age at which a party is counted again. It is counted again earlier if the tasks begun by this process reach this share of the limit. */
 const COUNT_MS_MIN = 1_000;
 const BEGUN_SHARE = 1 / 64;
 /**
@@ -11,20 +11,20 @@ const BEGUN_SHARE = 1 / 64;
  * limit, so most parties never need to be counted.
  */
 const UNSEEN_SHARE = 1 / 16;
-/** Parties in memory. The party counted longest ago is forgotten first. */
+/** Number of parties in memory. The party whose count is oldest is dropped first. */
 const PARTIES_MAX = 10_000;
 /**
- * The entries of a party at its limit are read again after this time, or when there are fewer: a tenant that sends beyond its limit would otherwise make each
- * server read thousands of them every second. `Retry-After` is as long.
+ * The entries of a party at its limit are read again after this time, or when there are fewer: otherwise a tenant that exceeds its limit
+ * would make each server read thousands of them every second. `Retry-After` has the same value.
  */
 const FULL_MS = 10_000;
-/** Tasks that this process remembers having counted, so that a retry of a message counts once. */
+/** Number of counted tasks that this process remembers, so that a retry of a message counts once. */
 const COUNTED_MAX = 10_000;
 
 /** `begun`: tasks that this process began since the count. */
 type PartyCount = { count: number; begun: number; countedAtMs: number; counting?: Promise<void>; full?: FullParty };
 
-/** The entries of a party that was at its limit, ended tasks included, when they were read. */
+/** The entries of a party that was at its limit, including ended tasks, and when they were read. */
 type FullParty = { entries: number; readAtMs: number };
 
 type OpenTasksCountOptions = {
@@ -60,7 +60,7 @@ export class OpenTasksCount {
     for (const { key } of partiesOf(caller)) this.#party(key).begun += 1;
   }
 
-  /** Counts again what is due: the tasks of the caller, and those of its tenant. `max` and `tenantMax` are their limits. */
+  /** Recounts the tasks of the caller and of its tenant, each if its count is due. `max` and `tenantMax` are their limits. */
   async refresh(caller: Owner, max: number, tenantMax: number): Promise<void> {
     for (const { key, isTenant } of partiesOf(caller)) {
       const party = this.#party(key);

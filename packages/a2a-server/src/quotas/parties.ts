@@ -1,6 +1,6 @@
 import { isSameOwner, type Owner } from '@hopline/events';
 
-/** Keys of the parties whose limits apply to a caller: itself, and its tenant where it has one. */
+/** Keys of the parties whose limits apply to a caller: the caller itself and, if it has one, its tenant. */
 type PartyKeys = { owner: string; tenant: string | undefined };
 
 export function partyKeysOf({ tenant, subject }: Owner): PartyKeys {

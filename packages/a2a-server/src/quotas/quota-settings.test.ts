@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { LIMITS } from '../limits.ts';
 import { QUOTA_SETTINGS, quotaLimits } from './quota-settings.ts';
 
-test('each setting is one limit, and their defaults are those of the server', () => {
+test('each setting is one limit, and has the server’s default', () => {
   const defaults = Object.entries(QUOTA_SETTINGS).map(([name, setting]) => [
     name,
     'default' in setting ? setting.default : undefined,

@@ -24,7 +24,7 @@ test('a new caller may use its whole burst: one message if the burst is one, and
   }
 });
 
-test('the usage of a caller stays counted, however many other callers follow', () => {
+test('a caller’s usage is not dropped, however many other callers follow', () => {
   const messages = { ownerMessagesPerSecond: 0.001, ownerMessagesBurst: 1 };
   const quotas = openQuotas({ streamsMax: 10, ownerStreamsMax: 2, ...messages });
   const [anna, bert] = [{ subject: 'anna' }, { subject: 'bert' }];
@@ -37,10 +37,10 @@ test('the usage of a caller stays counted, however many other callers follow', (
   quotas.acquire(anna, 'stream')();
 });
 
-test('event streams of a caller share its budget and that of its tenant; without authentication they have no limit', () => {
+test('event streams share the budgets of their caller and its tenant; without authentication they have no limit', () => {
   const quotas = openQuotas({ ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
   const [anna, bert, carl] = ['anna', 'bert', 'carl'].map(subject => ({ tenant: 't', subject }));
-  // After all token buckets have been created.
+  // A time after the creation of all token buckets.
   const nowMs = performance.now() + 60_000;
   assert.equal(quotas.sentBudget(anna!)!.spend(100, nowMs), 0);
   assert.equal(quotas.sentBudget(anna!)!.spend(50, nowMs), 50_000);

@@ -39,7 +39,7 @@ type QuotasOptions = {
 /** Default share of the slots for one caller, and the largest share of one caller or tenant. */
 const OWNER_SLOTS_SHARE = 0.4;
 const PARTY_SLOTS_SHARE_MAX = 0.8;
-/** Callers and tenants kept in memory. Beyond this number, idle ones are dropped; busy ones stay. */
+/** Number of callers and tenants kept in memory. Beyond this number, idle ones are dropped; busy ones stay. */
 const PARTIES_MAX = 10_000;
 /** Retry-After for a client whose own tasks or webhooks must end first. */
 const COUNT_RETRY_MS = 10_000;
@@ -81,7 +81,7 @@ export class Quotas {
     this.#take(caller, 'messages', 1, 'too many messages from this caller or its tenant');
   }
 
-  /** Throws QUOTA_EXCEEDED while the caller or its tenant is beyond its budget of sent bytes. */
+  /** Throws QUOTA_EXCEEDED while the caller or its tenant has exceeded its budget of sent bytes. */
   requireSentRoom(caller: Owner): void {
     const waitMs = this.sentBudget(caller)?.waitMs(performance.now()) ?? 0;
     if (waitMs > 0) throw this.#refusal(caller, 'sent', 'too many bytes were sent to this caller or its tenant', waitMs);
@@ -114,7 +114,7 @@ export class Quotas {
     };
   }
 
-  /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one, or its tenant has its share of the log. */
+  /** Throws QUOTA_EXCEEDED if the caller has too many open tasks for another one, or its tenant has used up its share of the log. */
   async requireTaskRoom(caller: Owner): Promise<void> {
     await this.#refreshTaskRoom(caller);
     this.#requireTaskRoom(caller);
@@ -125,7 +125,7 @@ export class Quotas {
     if (this.#tasks.has(taskId)) return;
     await this.#refreshTaskRoom(caller);
     if (this.#tasks.has(taskId)) return;
-    // In the same turn of the event loop as the addition, so that concurrent messages are counted one after the other.
+    // This runs in the same turn of the event loop as the addition, so that concurrent messages are counted one after another.
     this.#requireTaskRoom(caller);
     this.#tasks.add(caller, taskId);
   }
@@ -152,17 +152,17 @@ export class Quotas {
   }
 
   /**
-   * Counts a webhook that is about to be stored, or the bytes by which one grows. Throws QUOTA_EXCEEDED when the caller or its tenant has no room for
-   * it.
+   * Counts a webhook that is about to be stored, or the bytes by which a webhook grows. Throws QUOTA_EXCEEDED if the caller or its tenant
+   * has no room for it.
    */
   async addWebhook(caller: Owner, more: WebhookUsage): Promise<void> {
     await this.#webhooks.refresh(caller, this.#webhooksMax());
-    // In the same turn of the event loop as the addition, so that concurrent requests are counted one after the other.
+    // This runs in the same turn of the event loop as the addition, so that concurrent requests are counted one after another.
     this.#requireWebhookRoom(caller, more);
     this.#webhooks.add(caller, more);
   }
 
-  /** As `addWebhook`, without counting it. */
+  /** Like `addWebhook`, but does not count it. */
   async requireWebhookRoom(caller: Owner, more: WebhookUsage): Promise<void> {
     await this.#webhooks.refresh(caller, this.#webhooksMax());
     this.#requireWebhookRoom(caller, more);
@@ -186,13 +186,13 @@ export class Quotas {
     throw this.#refusal(caller, 'webhooks', `${what} of this caller or its tenant; delete some`, COUNT_RETRY_MS);
   }
 
-  /** Counts a refusal; callers outside of this class check a limit of their own. */
+  /** Counts a refusal. It is called from outside of this class for limits that are checked there. */
   countRefusal(caller: Owner, reason: QuotaName | 'items' | 'exports' | 'audits'): void {
     this.#metrics?.requestsRefused.add(1, { reason });
     this.#metrics?.tenantRefused.add(1, { ...this.#metrics.parties.of(caller), reason });
   }
 
-  /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */
+  /** Takes from all parties of the caller, or from none. With `detail` undefined it always takes. */
   #take(caller: Owner, what: 'messages' | 'bytes', n: number, detail: string | undefined): void {
     const parties = this.#partiesOf(caller);
     // Reads the clock after new buckets have been created: with an earlier time, a new bucket would lack part of its burst.
@@ -210,7 +210,7 @@ export class Quotas {
   #partiesOf(caller: Owner): PartyUsage[] {
     const { owner, tenant } = partyKeysOf(caller);
     const { streamsMax, ownerStreamsMax, tenantLimitFactor: factor } = this.#limits;
-    // A share protects other callers, and without authentication there are none.
+    // A share protects other callers, but without authentication there are none.
     const isAnonymous = isSameOwner(caller, undefined);
     const most = isAnonymous ? streamsMax : streamsMax * PARTY_SLOTS_SHARE_MAX;
     const slotsMax = ownerStreamsMax ?? (isAnonymous ? streamsMax : streamsMax * OWNER_SLOTS_SHARE);
@@ -226,7 +226,7 @@ export class Quotas {
     const nowMs = performance.now();
     if (byKey.size >= parties.sweepAt) {
       for (const [name, party] of byKey) if (isIdle(party, nowMs)) byKey.delete(name);
-      // With more busy parties than PARTIES_MAX, a sweep for each new one would look at all of them each time.
+      // With more busy parties than PARTIES_MAX, a sweep for each new party would examine all of them each time.
       parties.sweepAt = Math.max(PARTIES_MAX, 2 * byKey.size);
     }
     const limits = this.#limits;

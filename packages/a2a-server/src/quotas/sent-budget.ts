@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TokenBucket } from './token-bucket.ts';
 
-/** Longest wait before a response beyond its caller's budget checks again whether it may continue and whether its client has left. */
+/** Longest wait before a response that exceeds its caller's budget checks again whether it may continue and whether its client has left. */
 const PACE_MS_MAX = 1_000;
 
 /** Bytes that a server may send to one caller, from the caller's own budget and its tenant's. */

@@ -11,7 +11,7 @@ import {
 
 /** Age at which the bytes of a tenant are read again. */
 const BYTES_MS = 1_000;
-/** Tenants in memory. The one read longest ago is forgotten first. */
+/** Number of tenants in memory. The one whose bytes were read longest ago is dropped first. */
 const TENANTS_MAX = 10_000;
 
 type Counted = { bytes: number; readAtMs: number; reading?: Promise<void> };
@@ -25,7 +25,7 @@ type StoredBytesOptions = {
   now?: () => number;
 };
 
-/** Finds the tenants that have used up their share of the log, by reading what the relays have counted for the tenant of a caller. */
+/** Determines which tenants have used up their share of the log, by reading what the relays have counted for a caller's tenant. */
 export class StoredBytes {
   readonly #options: StoredBytesOptions;
   readonly #tenants = new BoundedMap<string, Counted>(TENANTS_MAX);

@@ -34,7 +34,7 @@ function readsOf({ pushConfigs }: Pick<Log, 'pushConfigs'>): string[] {
   return reads;
 }
 
-test('a caller that is near its limit reads what its tenant has, and nothing of the webhooks of others', async () => {
+test('for a caller near its limit, only the webhooks of its tenant are read', async () => {
   const { log, usages, stored } = opened();
   for (let n = 0; n < 2_000; n += 1) await stored({ tenant: `${n}`, subject: 'anna' }, `of-${n}`);
   await stored(ANNA, 'a');
@@ -50,7 +50,7 @@ test('a caller that is near its limit reads what its tenant has, and nothing of 
   assert.deepEqual(usages.of({ subject: 'anna' }), { owner: { entries: 0, bytes: 0 }, tenant: undefined });
 });
 
-test('a webhook counts at once in the process that sets it, and not twice when the log has it', async () => {
+test('a webhook counts at once in the process that sets it, and is not counted again when the log has it', async () => {
   const { usages, stored, after } = opened();
   usages.add(ANNA, ONE);
   usages.add(ANNA, { entries: 0, bytes: 50 });

@@ -7,7 +7,7 @@ import type { TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 
-/** Measurements of a message's stream: the maxima of its span, and the labels of every first token. */
+/** Measurements of a message's stream: the maximum values of its span, and the labels of every first token. */
 function measured({ facts, aggregate }: Scenario) {
   const maxima: number[] = [];
   const firstTokens: object[] = [];

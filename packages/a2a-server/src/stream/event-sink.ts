@@ -4,16 +4,16 @@ import type { ArtifactIndex, VisibleEntry } from '../feed/visible-entry.ts';
 /** Generations that retention removed before the client saw them. */
 export type Gap = { from: number; to: number };
 
-/** The newest event of a task: its generation, the log sequence of its record, and whether none can follow. */
+/** The newest event of a task: its generation, the log sequence of its record, and whether no event can follow. */
 export type NewestEvent = { generation: number; seq: number; ended: boolean };
 
 /**
- * One open response of a binding, for the events of one viewer. Additions go out with the next `flush`, `flushAll` or `end`, in
- * one write. The binding handles the wire format, the viewer the client's position.
+ * One open response of a binding, for the events of one viewer. Additions are sent with the next `flush`, `flushAll` or `end`, in one
+ * write. The binding handles the wire format, and the viewer handles the client's position.
  */
 export interface EventSink {
   readonly closed: boolean;
-  /** Bytes that the client has not read yet, beyond what the kernel buffers. Decides whether the client is too slow. */
+  /** Bytes that the client has not read yet, not counting what the kernel buffers. They decide whether the client is too slow. */
   readonly backlog: number;
   /** Approximate bytes sent so far. */
   readonly written: number;

@@ -1,11 +1,11 @@
 import type { StreamResponse, Task } from '@hopline/a2a';
 import { DRAFT_EXTENSION_URI, RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 
-/** How generations appear in the events of a response. There is one object for each form, so that encoded events can be kept by it. */
+/** How generations appear in the events of a response. There is one object for each form, so that it can be the key of encoded events. */
 export type GenerationForm = {
-  /** `generation`: that of the event. */
+  /** `generation`: the generation of the event. */
   event(event: StreamResponse, generation: number): StreamResponse;
-  /** `generation`: that of the newest event in the task. */
+  /** `generation`: the generation of the newest event in the task. */
   task(task: Task, generation: number): Task;
 };
 
@@ -39,13 +39,13 @@ function withDraftGeneration(event: StreamResponse, generation: number): StreamR
   return 'task' in event ? { task: createdTask(event.task, counted.generation) } : event;
 }
 
-/** The only event with a task is its first one, whose timeline is in the task itself. */
+/** Only the first event contains a task, and its timeline is in the task itself. */
 function createdTask(task: Task, generation: string): Task {
   const messages = (task.history ?? []).map(message => ({ message, generation }));
   return { ...task, generation, timeline: [...messages, { status: task.status, generation }] };
 }
 
-/** `generation`: that of the newest event in the task. */
+/** `generation`: the generation of the newest event in the task. */
 export function taskWithDraftGeneration(task: Task, generation: number): Task {
   return { ...task, generation: String(generation) };
 }

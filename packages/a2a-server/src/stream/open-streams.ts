@@ -7,7 +7,9 @@ import type { Quotas, SlotKind } from '../quotas/quotas.ts';
 /** How the process keeps an open stream alive and ends it. */
 export type OpenStream = {
   keepAlive(): void;
-  /** When the record from which it continues to read was stored, in epoch milliseconds; undefined if it needs no record of the log. */
+  /**
+   * When the record from which the stream continues to read was stored, in epoch milliseconds; undefined if it needs no record of the log.
+   */
   readonly neededSince: number | undefined;
   /** Asks the client to reconnect, and ends the stream. */
   drain(): void;
@@ -15,17 +17,18 @@ export type OpenStream = {
 };
 
 /**
- * All streams get their comment within half of the interval, in at most this many parts. A write takes 15 µs, so 10,000 idle clients at
- * once would delay every token of this process by 150 ms.
+ * All streams get their comment within half of the interval, in at most this many parts. A write takes 15 µs, so writing to 10,000 idle
+ * clients at once would delay every token of this process by 150 ms.
  */
 const KEPT_PARTS = 64;
 const KEPT_AT_ONCE_MIN = 64;
 
-/** How long a client that reads nothing delays draining before its stream is cut. */
+/** How long a client that reads nothing can delay draining before its stream is cut. */
 const DRAIN_MS_MAX = 2_000;
 
 /**
- * All streams and waiting requests of this process: bounded, kept alive by comments, ended in order when the process drains.
+ * All streams and waiting requests of this process. Their number is bounded, comments keep them alive, and they are ended in an orderly way
+ * when the process drains.
  */
 export class OpenStreams {
   readonly #limits: Limits;
@@ -34,7 +37,7 @@ export class OpenStreams {
   readonly #streams = new Set<OpenStream>();
   readonly #draining = new AbortController();
   readonly #heartbeat: NodeJS.Timeout;
-  /** Timer of the next part of the streams; undefined when all streams have got their comment. */
+  /** Timer of the next part of the streams; undefined when all streams have received their comment. */
   #keeping: NodeJS.Timeout | undefined;
   readonly #taken: Record<SlotKind, number> = { stream: 0, request: 0 };
 
@@ -104,7 +107,7 @@ export class OpenStreams {
   }
 
   #keepAlive(): void {
-    // A late process completes the previous round first, so that no stream is left out.
+    // If the process is late, the previous round is completed first, so that no stream is left out.
     if (this.#keeping !== undefined) return;
     const count = Math.max(KEPT_AT_ONCE_MIN, Math.ceil(this.#streams.size / KEPT_PARTS));
     this.#keepPart([...this.#streams], 0, count);

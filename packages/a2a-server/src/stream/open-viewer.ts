@@ -17,7 +17,7 @@ export function openViewer(
   onClose: () => void,
 ): Viewer {
   const sink = context.openSink(dialect, context.extensions);
-  // There may be many idle streams, so they keep only this part of the context, not the request.
+  // There may be many idle streams, so each keeps only this part of the context, not the request.
   const { hop } = context;
   const viewer = new Viewer(server, {
     sink,

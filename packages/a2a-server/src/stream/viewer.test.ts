@@ -158,7 +158,7 @@ async function store(log: MemoryLog, fact: Fact & { generation: number }): Promi
   return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
 }
 
-test('when the log loses its tail, open viewers get a gap, the task once it is folded again, and the events after it', async t => {
+test('when the log loses its tail, open viewers get a gap, then the refolded task, then the events after it', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
@@ -179,7 +179,7 @@ test('when the log loses its tail, open viewers get a gap, the task once it is f
   assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
 });
 
-test('a client that comes back while lost facts are folded again waits for them', async t => {
+test('a client that reconnects while lost facts are folded again waits for them', async t => {
   const { feed, log } = await openFeed(t);
   for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
   await untilTick(() => feed.generation === 3);
@@ -196,7 +196,7 @@ test('a client that comes back while lost facts are folded again waits for them'
   assert.equal(feed.generation, 1_000);
 });
 
-test('a client that names a later event than the newest one waits for the generations after a loss, until the task ends', async t => {
+test('after a loss, a client that names an event later than the newest one waits until the task has such an event or ends', async t => {
   const { feed, log } = await openFeed(t);
   const [early, late, never] = [1, 3, 2_000].map(generation => feed.reaches(generation));
   assert.equal(await early, true);
@@ -206,7 +206,7 @@ test('a client that names a later event than the newest one waits for the genera
   assert.equal(await never, false);
 });
 
-test('a later generation that names the one before it follows without a gap, live, from memory and from the log', async t => {
+test('a later generation that names its predecessor follows without a gap, live, from memory and from the log', async t => {
   const { server, feed, log } = await openFeed(t);
   const [live, late, resumed]: string[][] = [[], [], []];
   viewerOf(server, recordingSink(live!)).follow(feed, { generation: 0, seq: 0 });
@@ -240,7 +240,7 @@ test('viewers get a gap and the task if the log has lost the task and reuses its
   assert.deepEqual(sent, ['1', '2', 'gap 3-1000', 'task 1000 one two']);
 });
 
-test('a task that is not folded again ends its viewers with an error, or with the task as it ended', async t => {
+test('the viewers of a task that is not folded again end with an error, or with the ended task', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   for (const left of ['nothing', 'an end', 'a beginning'] as const) {
     const { server, feed, log } = await openFeed(t);
@@ -261,7 +261,7 @@ test('a task that is not folded again ends its viewers with an error, or with th
   }
 });
 
-/** A viewer that has received generations 2 and 3, which the log has lost since. Timers stand still. */
+/** A viewer that has received generations 2 and 3, which the log has lost since. Its timers do not run. */
 async function viewerOfLostEvents(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { server, feed, log } = await openFeed(t);
@@ -278,7 +278,7 @@ async function viewerOfLostEvents(t: TestContext) {
 
 test('a process that cannot reach the log ends its viewers and does not show them a task without the lost part', async t => {
   const { log, sent } = await viewerOfLostEvents(t);
-  // Nothing reaches the process from here on, and the lost part is folded again.
+  // From here on nothing reaches the process, and the lost part is folded again elsewhere.
   log.faults.loseLive = 1;
   await store(log, { ...textFact(1_000, 'two three '), lostAfter: 1 } as never);
   t.mock.method(log.facts, 'last', async () => {
@@ -291,7 +291,8 @@ test('a process that cannot reach the log ends its viewers and does not show the
 
 test('viewers wait for lost events while the log elects a leader, and see nothing older', async t => {
   const { log, sent } = await viewerOfLostEvents(t);
-  // The server that lost its power led the stream: an election, a request that was sent before its end, and a check of the relay.
+  // The server that lost power led the stream, so this waits for an election, for a request sent before the election ended, and for a check
+  // by the relay.
   t.mock.timers.tick(9_000 + 2_000 + 5_000);
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
   assert.deepEqual(sent.slice(2), []);
@@ -300,7 +301,7 @@ test('viewers wait for lost events while the log elects a leader, and see nothin
   assert.deepEqual(sent.slice(2), ['gap 4-1000', 'task 1000 two three ']);
 });
 
-test('events that retention removed before they were read are a gap, never a hole', async t => {
+test('events that retention removed before they were read are reported as a gap, never omitted silently', async t => {
   const { server, feed, log } = await openFeed(t);
   const [live, resumed, late]: string[][] = [[], [], []];
   viewerOf(server, recordingSink(live!)).follow(feed, { generation: 1, seq: 1 });
@@ -392,7 +393,7 @@ test('a paced stream sends all of its events', async t => {
   assert.deepEqual([received, cuts], [['1.1', '2.2', '3.3'], []]);
 });
 
-test('a stream that its client reads slowly needs the record that it reads, and none once the client has everything', async t => {
+test('while its client reads slowly, a stream needs the record that it is sending, and no record once the client has everything', async t => {
   const { server, feed, log } = await openFeed(t);
   for (const generation of [2, 3, 4]) await store(log, textFact(generation, `${generation} `) as never);
   await untilTick(() => feed.generation === 4);

@@ -36,8 +36,8 @@ type ViewerOptions = {
 
 /**
  * One client's position in a task: what it has seen and what comes next. Recent facts come from the feed's ring, older ones from the log;
- * the ring is the only buffer. A client that does not keep up is disconnected and resumes with its cursor. The class itself is the listener
- * and the open stream, because closures would double the memory of an idle viewer.
+ * the ring is the only buffer. A client that does not keep up is disconnected and resumes with its cursor. The class itself implements the
+ * listener and the open stream, because closures would double the memory of an idle viewer.
  */
 export class Viewer implements FeedListener, OpenStream {
   readonly #server: A2AServer;
@@ -54,9 +54,9 @@ export class Viewer implements FeedListener, OpenStream {
   #next = 1;
   /** Log sequence from which to read that event. */
   #hint = 0;
-  /** When the newest record whose events the client has was stored, in epoch milliseconds; undefined before the first. */
+  /** When the newest record whose events the client has received was stored, in epoch milliseconds; undefined before the first. */
   #storedAt: number | undefined;
-  /** The record that is being folded adds this message, and a snapshot is due at its end. */
+  /** The record that is being folded adds this message, and a snapshot must be sent when it has been folded. */
   #addedMessage: string | undefined;
   /** The client may have received events that the log has lost. */
   #gapDue = false;
@@ -91,8 +91,8 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   /**
-   * Sends the task after the record that is being folded, which adds the message, then everything that follows. For a message to a task that
-   * required input: the record also sets the task to work, so the client does not read the old INPUT_REQUIRED and stop.
+   * Sends the task after the record that is being folded, which adds the message, then everything that follows. Used for a message to a
+   * task that required input: the record also sets the task to work, so the client does not read the old INPUT_REQUIRED and stop.
    */
   followFromThisRecord(feed: TaskFeed, messageId: string): void {
     this.#addedMessage = messageId;
@@ -100,7 +100,7 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   /**
-   * Sends the task as it was after one of its messages, then everything that followed: if a client sends a message again, the new stream
+   * Sends the task as it was after one of its messages, then everything that followed. So if a client sends a message again, the new stream
    * has the whole turn, like the first one. If the record of the message has expired, sends the task as it is.
    */
   followFromMessage(feed: TaskFeed, messageId: string): void {
@@ -135,7 +135,7 @@ export class Viewer implements FeedListener, OpenStream {
       return;
     }
     this.#addedMessage = undefined;
-    // A view in memory is of this record. The log may have more records by the time it is read.
+    // A view in memory is the state after this record. By the time the log is read, it may have more records.
     const isOfThisRecord = feed.holdsView && !this.#showsTimeline;
     this.#exclusively(this.#sendSnapshot(feed, 'message', isOfThisRecord ? undefined : messageId));
   }
@@ -146,7 +146,7 @@ export class Viewer implements FeedListener, OpenStream {
     this.#sink.fail(error);
   }
 
-  /** Ends with an error: a plain end would look like success. */
+  /** Ends with an error, because a plain end would look like success. */
   drain(): void {
     this.stop();
     this.outcome ??= 'drain';
@@ -165,7 +165,7 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   #attach(feed: TaskFeed): void {
-    // The client left while the feed opened. Nothing else would stop this viewer, and the feed may live for long.
+    // The client left while the feed was opening. Nothing else would stop this viewer, and the feed may live for a long time.
     if (this.#sink.closed) return;
     this.#feed = feed;
     this.#sink.follows?.({ generation: feed.generation, seq: feed.lastSeq, ended: feed.ended });
@@ -218,7 +218,7 @@ export class Viewer implements FeedListener, OpenStream {
     }
   }
 
-  /** Runs `writing` while nothing else writes, then continues with what arrived in the meantime. */
+  /** Runs `writing` while nothing else writes, and then continues with what arrived in the meantime. */
   #exclusively(writing: Promise<void>): void {
     this.#busy = true;
     writing.then(
@@ -240,7 +240,7 @@ export class Viewer implements FeedListener, OpenStream {
   async #catchUp(feed: TaskFeed): Promise<void> {
     const before = this.#next;
     const from = Math.max(feed.startSeq, Math.min(this.#hint, feed.lastSeq));
-    // The hint was wrong and pointed past the event: read from the beginning.
+    // The hint was wrong and pointed past the event, so the read starts again from the beginning.
     if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) await this.#readFrom(feed, feed.startSeq);
     // Events that are still missing after a successful read were stored since it began, so the next read finds them.
     if (this.#feed === undefined || this.#next > before) return;
@@ -272,7 +272,7 @@ export class Viewer implements FeedListener, OpenStream {
     return found;
   }
 
-  /** Retention removed the next events or the log lost some: sends the gap, then a snapshot. */
+  /** Retention removed the next events, or the log lost some: sends the gap and then a snapshot. */
   async #gap(feed: TaskFeed, to: number): Promise<void> {
     this.#server.metrics?.gaps.add(1);
     this.#meter.gap();
@@ -280,15 +280,15 @@ export class Viewer implements FeedListener, OpenStream {
     await this.#sendSnapshot(feed, 'gap');
   }
 
-  /** `messageId`: sends the task as it was once it had this message. */
+  /** With `messageId`, sends the task as it was as soon as it had this message. */
   async #sendSnapshot(feed: TaskFeed, place: 'first' | 'message' | 'gap', messageId?: string): Promise<void> {
     const { task, generation, seq, bytes, isTooLarge } = await this.#readTask(feed, messageId);
     if (this.#feed === undefined) return;
     const isLarge = bytes > this.#server.limits.snapshotBytesMax;
-    // Nothing was sent yet, so all events of the task follow.
+    // Nothing has been sent yet, so all events of the task follow.
     if (isLarge && place === 'first') return;
     if (isTooLarge && place === 'gap') throw taskTooLarge(this.#server, task.id);
-    // The client of a message knows the artifacts of earlier turns, or can get them. Those that follow are events.
+    // The client of a message knows the artifacts of earlier turns, or can get them. Later ones are sent as events.
     if (isLarge && place === 'message') delete task.artifacts;
     this.#next = generation + 1;
     this.#hint = seq;

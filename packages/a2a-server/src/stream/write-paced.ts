@@ -4,9 +4,9 @@ import type { Writable } from 'node:stream';
 const SLICE_BYTES = 64 * 1024;
 
 /**
- * Writes a large message to a response at the pace of the client, in slices: nothing else may be written in between. A Readable would add a second
- * buffer and hide how much the client has not read, which decides whether it is too slow. Resolves with false when the client has disconnected, or
- * read nothing for `stallMs`.
+ * Writes a large message to a response in slices, at the pace of the client. Nothing else may be written in between. A Readable would add a
+ * second buffer and hide how much the client has not read, which decides whether the client is too slow. Resolves with false when the
+ * client has disconnected, or read nothing for `stallMs`.
  */
 export async function writePaced(response: Writable, bytes: Uint8Array, stallMs: number): Promise<boolean> {
   for (let at = 0; at < bytes.length && !isClosed(response); at += SLICE_BYTES) {
@@ -19,7 +19,7 @@ export async function writePaced(response: Writable, bytes: Uint8Array, stallMs:
 /** Calls `listener` once when the response ends, or soon if it has already ended. */
 export function onResponseClose(response: Writable, listener: () => void): void {
   if (response.destroyed) queueMicrotask(listener);
-  // `close` is emitted only once anyway, and `once` would keep a wrapper of 200 bytes.
+  // `close` is emitted only once anyway, and `once` would add a wrapper of 200 bytes.
   else response.on('close', listener);
 }
 

@@ -62,8 +62,8 @@ function configurationOf(value: unknown): JsonObject | undefined {
 
 /**
  * The params of a request that sets a configuration. Clients send three forms: CreateTaskPushNotificationConfigRequest (the definition and
- * the Python SDK), only its `config` (the JavaScript SDK), and the bare configuration. The resource name in it is not read: Python writes
- * `None` for an absent id.
+ * the Python SDK), only its `config` (the JavaScript SDK), and the bare configuration. The resource name in it is not read, because Python
+ * writes `None` for an absent id.
  */
 export function setPushParams(taskId: unknown, request: JsonObject): JsonObject {
   const body = withJsonFieldNames(request);

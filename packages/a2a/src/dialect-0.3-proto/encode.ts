@@ -110,9 +110,8 @@ export function protoPushConfigs(results: readonly JsonObject[]): JsonObject {
 }
 
 /**
- * The name by which the Python SDK recognizes an error of 0.3 where there is no JSON-RPC number: the member `type` over
- * HTTP+JSON, and the text before `: ` in a gRPC message. Without it, its 1.x releases report an unknown task as an unknown
- * method.
+ * The name by which the Python SDK recognizes an error of 0.3 if there is no JSON-RPC number: the member `type` over HTTP+JSON, and the
+ * text before `: ` in a gRPC message. Without it, its 1.x releases report an unknown task as an unknown method.
  */
 export function errorType(code: A2AErrorCode): string | undefined {
   return ERROR_TYPES[code];

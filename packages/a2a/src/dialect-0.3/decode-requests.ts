@@ -18,7 +18,7 @@ export const sendNotation = {
 
 /**
  * Decodes a validated configuration; undefined for none. If it has several schemes, the first one with a name is used, as in both official
- * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
+ * SDKs, because a request has only one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
  */
 export function decodePush(value: unknown): NewPushConfig | undefined {
   return pushConfigOf(value, ({ schemes }) => list(schemes).find(name => text(name) !== undefined));

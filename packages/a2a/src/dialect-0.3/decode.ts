@@ -65,8 +65,8 @@ function decodeFile(part: JsonObject, file: JsonObject): Part {
 const CANONICAL = new Map<string, TaskState>(Object.entries(STATES).map(([state, wire]) => [wire, state as TaskState]));
 
 /**
- * Accepts the spellings in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`. Returns
- * undefined for `unknown`, which 0.3 defines but no agent may send, and for everything else.
+ * Accepts the spellings that are in use: `input-required`, `input_required`, `cancelled` with two L (0.3 gRPC and REST), `TASK_STATE_…`.
+ * Returns undefined for `unknown`, which 0.3 defines but no agent may send, and for everything else.
  */
 export function decodeState(value: unknown): TaskState | undefined {
   if (typeof value !== 'string') return undefined;

@@ -64,7 +64,7 @@ export function encodeTask(task: Task): JsonObject {
   };
 }
 
-/** Members that 0.3 does not have, for clients that ask for the draft 1.1: its card declares a history of state transitions. */
+/** Members that 0.3 does not have, for clients that ask for the draft 1.1. The card of 0.3 declares a history of state transitions. */
 function encodeTimelineEntry({ message, status, generation }: TimelineEntry): JsonObject {
   return {
     ...present({ message: message && encodeMessage(message), status: status && encodeStatus(status) }),
@@ -141,7 +141,7 @@ export function encodeSend(request: SendRequest): JsonObject {
   };
 }
 
-/** A configuration with its secrets: for a request to the agent that calls the webhook, never for a response. */
+/** A configuration with its secrets, for a request to the agent that calls the webhook, never for a response. */
 export function pushOf({ id: config, url, token, authentication }: NewPushConfig): JsonObject {
   const named = authentication && {
     schemes: [authentication.scheme],

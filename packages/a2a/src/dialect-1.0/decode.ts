@@ -39,10 +39,10 @@ export function decodeEvent(result: unknown): DecodedEvent {
 }
 
 /**
- * The params under the JSON names of their fields. [A2A 1.0] 5.5 requires `historyLength` on the wire, but clients generated
- * from the Protocol Buffers definition send `history_length`, and a ProtoJSON parser accepts both
- * (https://protobuf.dev/programming-guides/json/). Otherwise the field would be silently ignored. Names inside client-owned
- * objects (metadata, data) stay. Where both names are present, the JSON name wins.
+ * The params under the JSON names of their fields. [A2A 1.0] 5.5 requires `historyLength` on the wire, but clients generated from the
+ * Protocol Buffers definition send `history_length`, and a ProtoJSON parser accepts both (https://protobuf.dev/programming-guides/json/).
+ * Otherwise the field would be silently ignored. Names inside client-owned objects (metadata, data) stay unchanged. If both names are
+ * present, the JSON name takes precedence.
  */
 export function withJsonNames(params: unknown): unknown {
   if (!isObject(params)) return params;

@@ -6,9 +6,9 @@ import { legacyMetadata } from './origin.ts';
 import { clientTaskId } from './task-id.ts';
 
 /**
- * Encodes the JSON of April 2025: `type` on parts, `sessionId`, the index and flags of an artifact inside it. A result of a
- * stream serves two kinds of clients: those of the specification read `id`, `status`, `final`, `artifact`; others read `type`
- * and `taskId` (C-7). `artifactId` and `messageId` are additions, so that nothing is lost. Task ids are those of the client.
+ * Encodes the JSON of April 2025: `type` on parts, `sessionId`, the index and flags of an artifact inside it. A result of a stream serves
+ * two kinds of clients: those that follow the specification read `id`, `status`, `final`, `artifact`; others read `type` and `taskId`
+ * (C-7). `artifactId` and `messageId` are additions, so that nothing is lost. Task ids are those of the client.
  */
 
 export function encodeMessage(message: Message): JsonObject {
@@ -92,8 +92,8 @@ export function encodeSnapshot(task: Task): JsonObject[] {
 }
 
 /**
- * The frame also has the members of the result next to `result` (C-7). The shared part is serialized once, because it contains the text of the
- * answer.
+ * The frame also has the members of the result next to `result` (C-7). The shared part is serialized only once, because it contains the
+ * text of the answer.
  */
 export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): string {
   const members = JSON.stringify({ type, id, sessionId, final });
@@ -102,7 +102,7 @@ export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): 
   return typeof type === 'string' ? `${result},"type":${JSON.stringify(type)},${shared}` : result;
 }
 
-/** The part of 0.3 with `type` instead of `kind`. Values that 0.3 cannot express are stored in the part's metadata here too. */
+/** The part of 0.3 with `type` instead of `kind`. As in 0.3, values that it cannot express are stored in the part's metadata. */
 function encodePart(part: Part): JsonObject {
   const { kind, ...rest } = encodePart03(part);
   return { type: kind, ...rest };

@@ -7,7 +7,7 @@ const RECEIVED_AT = 'hopline.receivedAt';
 
 /**
  * Request metadata that the server adds to a task created by the legacy form. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` look the
- * same in 0.3, so every replica reads from the key which form the client uses. `processingTimeMs` counts from `receivedAt`, in epoch
+ * same in 0.3, so every replica needs this key to see which form the client uses. `processingTimeMs` counts from `receivedAt`, in epoch
  * milliseconds.
  */
 export function legacyOrigin(receivedAt: number): Metadata {

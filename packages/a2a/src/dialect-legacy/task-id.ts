@@ -10,7 +10,7 @@ const STORED = /^own-[\w-]{22}-(.+)$/;
 const ADDED_CHARS = 'own-'.length + 22 + '-'.length;
 
 /**
- * The id in the log for a client's own id. `callerHash`: 22 characters of base64url, 132 bits, that no other caller has. Without
+ * The id in the log for a client's own id. `callerHash`: 22 characters of base64url (132 bits) that are unique to the caller. Without
  * authentication it is absent, and an id is stored unchanged unless `clientTaskId` would shorten it.
  */
 export function storedTaskId(id: string, callerHash: string | undefined): string {
@@ -18,7 +18,7 @@ export function storedTaskId(id: string, callerHash: string | undefined): string
   return `own-${callerHash ?? 'x'.repeat(22)}-${id}`;
 }
 
-/** The id by which a client of this form knows a task: its own, or that of the log for a task that it did not name. */
+/** The id by which a client of this form knows a task: the id that it chose or, if it did not name the task, the id in the log. */
 export function clientTaskId(storedId: string): string {
   return STORED.exec(storedId)?.[1] ?? storedId;
 }

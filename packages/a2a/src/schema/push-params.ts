@@ -76,7 +76,7 @@ const INLINE_MEMBERS = ['taskPushNotificationConfig', 'pushNotificationConfig', 
 
 /**
  * Throws INVALID_PARAMS when the configuration of a send has the webhook only under the name of another version: a client whose webhook is
- * ignored would wait for nothing. A client may send both names.
+ * ignored would wait in vain. A client may send both names.
  */
 export function requireInlineMember(configuration: JsonObject, version: string, own: (typeof INLINE_MEMBERS)[number]): void {
   const other = INLINE_MEMBERS.find(member => member !== own && isObject(configuration[member]));
@@ -101,13 +101,13 @@ export const getPush03 = Type.Object({ id, pushNotificationConfigId: optionalCon
 export const listPush03 = Type.Object({ id, metadata });
 export const deletePush03 = Type.Object({ id, pushNotificationConfigId: configId, metadata });
 
-/** Params of April 2025: a task has one configuration, so `id` is that of the task. */
+/** Params of April 2025. A task has only one configuration, so `id` is the id of the task. */
 export const createPushLegacy = Type.Object({ id, pushNotificationConfig: pushConfig03 });
 export const getPushLegacy = Type.Object({ id, metadata });
 
 /**
- * Decodes a validated configuration; undefined for none. `schemeOf`: where the dialect has the name of the authentication scheme.
- * Throws INVALID_PARAMS for credentials without a scheme.
+ * Decodes a validated configuration; undefined for none. `schemeOf`: reads the name of the authentication scheme, which dialects have in
+ * different places. Throws INVALID_PARAMS for credentials without a scheme.
  */
 export function pushConfigOf(value: unknown, schemeOf: (authentication: JsonObject) => unknown): NewPushConfig | undefined {
   if (!isObject(value)) return undefined;

@@ -3,8 +3,9 @@ import type { TSchema } from 'typebox';
 import { A2AError } from '../errors.ts';
 
 // One instance, which compiles each schema at its first use: compiling takes milliseconds (55 for 16 schemas), checking takes microseconds.
-// Nothing is compiled at load, because ajv generates code, which pages without 'unsafe-eval' in their Content-Security-Policy forbid, and
-// clients do not validate params. The instance is made at the first use as well, because it compiles the schema of schemas.
+// Nothing is compiled when this module is loaded, because ajv generates code, which pages without 'unsafe-eval' in their
+// Content-Security-Policy forbid, and clients do not validate params. The instance is also made at the first use, because it compiles the
+// schema of schemas.
 let ajv: Ajv | undefined;
 
 /** A validator of params. The error names the path and the rule, never the value (C-21). */
@@ -18,8 +19,8 @@ export function paramsCheck(schema: TSchema): (params: unknown) => void {
 }
 
 function brokenRule(errors: ErrorObject[]): string {
-  // The last error is the outermost rule that failed: for a part that matches none of four forms, the sentence written for all
-  // of them.
+  // The last error is that of the outermost rule that failed. For a part that matches none of four forms, it is the sentence written for
+  // all of them.
   const error = errors.at(-1);
   if (error === undefined) return 'params do not match the schema';
   const path = `params${error.instancePath.replaceAll(/\/(\d+)/g, '[$1]').replaceAll('/', '.')}`;

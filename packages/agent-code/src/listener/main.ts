@@ -2,12 +2,12 @@ import { listenForServers } from '@hopline/agent-mcp/remote-server';
 import { mcpSocketOf, serveHosts } from '../host-listener.ts';
 
 /**
- * The container of an agent's code: waits for its sub-agent at the Unix socket that the first argument names, and starts a host for it. At a
- * second socket beside it, it starts MCP servers. The environment of the container is that of the code; the further arguments are the variables
- * that it must have.
+ * The container of an agent's code: waits for its sub-agent at the Unix socket that the first argument names, and starts a host for it. At
+ * a second socket next to it, it starts MCP servers. The environment of the container is that of the code. The other arguments name the
+ * variables that it must have.
  */
 const [, , path, ...required] = process.argv;
-/** The exit code of all services for a wrong configuration, which another start cannot help. */
+/** The exit code that all services use for a wrong configuration, because starting again does not help. */
 const EXIT_CONFIG = 78;
 
 if (path === undefined) throw new Error('usage: code SOCKET [VARIABLE…]');

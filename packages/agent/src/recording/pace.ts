@@ -1,9 +1,9 @@
 import { type Recording, RecordingError } from './recording.ts';
 
 /**
- * How fast a recording plays. `recorded`: at the times in the file; a number: that many tokens per second, evenly; `burst`: as fast as they
- * are taken; `packets`: 50 tokens per second on average, but in packets of 1 to 12 tokens, as model providers send them; the packets are
- * the same in every run.
+ * How fast a recording plays. `recorded`: at the times in the file. A number: that many tokens per second, evenly. `burst`: as fast as they
+ * are taken. `packets`: 50 tokens per second on average, in packets of 1 to 12 tokens, as model providers send them; the packets are the
+ * same in every run.
  */
 export type Pace = 'recorded' | 'burst' | 'packets' | number;
 
@@ -30,7 +30,7 @@ function packetTimes(tokens: number): (index: number) => number {
   let random = 1;
   let at = 0;
   for (let index = 0; index < tokens; ) {
-    // xorshift32: packet sizes that look like a provider's but are the same in every run.
+    // xorshift32: packet sizes that resemble a provider's but are the same in every run.
     random ^= random << 13;
     random ^= random >>> 17;
     random ^= random << 5;

@@ -6,7 +6,7 @@ import { loadRecording } from './recording.ts';
 
 /** Which recording an agent plays, and how fast. */
 export type RecordingOptions = {
-  /** Path of a file of JSON lines, which the README describes. It is read once, when the agent is created. */
+  /** Path of a file of JSON lines, described in the README. It is read once, when the agent is created. */
   path: string;
   /** Default: `recorded` when every text line has its time, else `packets`. */
   pace?: Pace;
@@ -35,7 +35,7 @@ async function* play(tokens: string[], due: (index: number) => number, turn: Tur
     const waitMs = due(index) - (performance.now() - start);
     if (waitMs > 0) await delay(waitMs, undefined, { signal: turn.signal });
     if (turn.signal.aborted) return;
-    // The attempt is part of the id: the tokens of a second attempt are new, not repeated deliveries of the first one's.
+    // The attempt is part of the id, because the tokens of a second attempt are new, not repeated deliveries of the first attempt's tokens.
     yield { type: 'text', text, id: `${turn.attempt}.${index}` };
   }
   yield { type: 'done' };

@@ -27,7 +27,7 @@ test('times are kept when every token has one', () => {
   assert.equal(parseRecording('{"t":"a","ms":0}\n{"t":"b"}', 'x').offsetsMs, undefined);
 });
 
-test('a garbled file is refused with its line, without its content', () => {
+test('an error for a garbled file names the line, but not its content', () => {
   refuses('{"t":"a"}\n{"t":secret}', /^recording x\.jsonl, line 2: not JSON$/);
   refuses('7', /line 1: not an object/);
   refuses('{"t":7}', /"t" must be a string/);

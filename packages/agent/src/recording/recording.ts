@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 /** Maximum tokens of one recording. */
 export const TOKENS_MAX = 1_000_000;
-/** Latest time of a token after the start of the recording. */
+/** Latest time of a token, from the start of the recording. */
 export const OFFSET_MS_MAX = 24 * 60 * 60 * 1000;
 
 export type Recording = {
@@ -20,7 +20,7 @@ export class RecordingError extends Error {
 
 type Line = { t: string; k?: string; ms?: number };
 
-/** Reads and checks a recording. Rejects with RecordingError when it is missing, too large, or a line of it is not `{"t":…}`. */
+/** Reads and checks a recording. Rejects with RecordingError if it is missing or too large, or if a line is not `{"t":…}`. */
 export async function loadRecording(path: string): Promise<Recording> {
   const size = await stat(path).then(
     found => (found.isFile() ? found.size : -1),

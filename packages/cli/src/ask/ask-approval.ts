@@ -6,8 +6,8 @@ import { ChatInput } from './chat-input.ts';
 import type { StreamOutcome } from './stream-outcome.ts';
 
 /**
- * Asks the person at the terminal whether the call that waits may run, and returns the parts of the answer. Undefined if no call waits,
- * without a terminal, and if the person leaves: the call then waits on.
+ * Asks the person at the terminal whether the call that waits may run, and returns the parts of the answer. Undefined if no call waits, if
+ * there is no terminal, or if the person leaves; the call then keeps waiting.
  */
 export async function askApproval(
   { stdin, output, json, signal }: Pick<CommandContext, 'stdin' | 'output' | 'json' | 'signal'>,

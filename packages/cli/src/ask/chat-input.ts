@@ -2,11 +2,11 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { Output } from '@hopline/terminal';
 
-/** Most lines that may wait for their turn. While this many wait, a pipe is not read. */
+/** Maximum number of lines that may wait for their turn. While this many wait, a pipe is not read. */
 const WAITING_MAX = 100;
 
 type ChatInputEvents = {
-  /** Called for Ctrl-C on a terminal, which sends no signal while readline reads keys. */
+  /** Called for Ctrl-C on a terminal, because no signal is sent while readline reads keys. */
   onInterrupt: () => void;
   /** Called when a line arrives while no reader waits for one. */
   onLine: () => void;

@@ -75,7 +75,7 @@ class Chat {
         await this.#line(line);
       }
       if (signal.aborted) return EXIT.interrupted;
-      // The exit code shows a script how its last message ended; a person has seen it on the terminal.
+      // The exit code shows a script how its last message ended. A person has already seen that on the terminal.
       return this.#context.stdin.isTTY ? EXIT.ok : this.#code;
     } finally {
       signal.removeEventListener('abort', stop);

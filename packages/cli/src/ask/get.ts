@@ -18,7 +18,7 @@ export const get = command({
     if (!json || folder !== undefined) {
       const printer = new StreamPrinter(json ? besideJson(output) : output, { folder, answerNames: options.answer });
       printer.printTask(task);
-      // Prints the parts that still wait for others: a working task may have some.
+      // Prints the parts that still wait for others, which a working task may have.
       printer.end();
     }
     output.end();

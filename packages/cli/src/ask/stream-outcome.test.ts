@@ -16,7 +16,7 @@ test('a conversation continues with the agent that the user named, unless the se
   }
 });
 
-test('an agent that threw has a reason that clients do not get; other failures have theirs', () => {
+test('if an agent threw, clients do not get the reason; the reasons of other failures are shown', () => {
   const failedWith = (text: string) => {
     const outcome = new StreamOutcome();
     const message = { role: 'ROLE_AGENT' as const, messageId: 'm', parts: [{ text }] };

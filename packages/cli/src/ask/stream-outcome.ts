@@ -19,7 +19,7 @@ export class StreamOutcome {
   /** The call that the agent asks to approve. */
   approval: ApprovalRequest | undefined;
   #hasMessage = false;
-  /** An agent threw. Its error may have content, so clients get none of it. */
+  /** An agent threw. Its error may contain content, so clients see none of it. */
   hasHiddenReason = false;
   /** The server asks the client to choose another agent. */
   #isAgentRefused = false;

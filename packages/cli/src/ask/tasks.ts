@@ -17,7 +17,7 @@ const PAGE_SIZE_MAX = 100;
 const DETAILED_PAGE_SIZE_MAX = 20;
 /** How many of a task's newest messages are searched for its question. */
 const HISTORY_MAX = 20;
-/** Most tasks that are read for a filter that servers other than Hopline ignore. */
+/** Maximum number of tasks that are read for a filter that servers other than Hopline ignore. */
 const SCANNED_MAX = 10_000;
 /** Largest duration that a Hopline server compares. This command compares any. */
 const LONGER_MS_MAX = 365 * 86_400_000;
@@ -100,7 +100,7 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
   }
 }
 
-/** Whether this command chooses the tasks too, because servers other than Hopline ignore these filters. */
+/** Whether this command must also filter the tasks, because servers other than Hopline ignore these filters. */
 function isFiltered({ agent, text, longer }: ListOptions): boolean {
   return agent !== undefined || text !== undefined || longer !== undefined;
 }

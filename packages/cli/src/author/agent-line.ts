@@ -2,8 +2,8 @@ import { isObject } from '@hopline/a2a';
 import type { Output } from '@hopline/terminal';
 
 /**
- * Prints one output line of a sub-agent process for a person. Lines of the process log are summarized. The agent's author may
- * print anything, including JSON, so every other line is printed unchanged.
+ * Prints one output line of a sub-agent process for a person. Lines of the process log are summarized. The agent's author may print
+ * anything, even JSON, so every other line is printed unchanged.
  */
 export function showAgentLine(
   text: string,

@@ -32,7 +32,7 @@ export const agent = command({
   name: 'agent',
   subject: one('FILE', 'the file of an agent', 'files'),
   summary: 'runs your own agent in the local cluster',
-  details: 'it is the agent that a module exports, and runs as a process of the cluster until Ctrl-C',
+  details: 'a module that exports an agent; it runs as a process of the cluster until Ctrl-C',
   asksNoServer: true,
   options: {
     name: text('NAME', "name in the cluster; default: the name in the agent's definition"),

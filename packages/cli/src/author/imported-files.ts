@@ -23,7 +23,7 @@ export function importedFiles(module: string): Set<string> {
 }
 
 function fileAt(path: string): string | undefined {
-  // `./x.js` may be the output of `./x.ts`, which Node imports by its own name only.
+  // `./x.js` may be the output of `./x.ts`, which Node imports only by its own name.
   const source = path.replace(/\.([cm]?)js$/, '.$1ts');
   return [...SUFFIXES.map(suffix => `${path}${suffix}`), ...(extname(path) === '' ? [] : [source])].find(isFile);
 }

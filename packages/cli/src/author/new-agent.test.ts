@@ -16,7 +16,7 @@ test('the tools of a new agent have the versions of this repository', () => {
   assert.ok(catalog.includes(`\n  "@types/node": ${NODE_TYPES_VERSION}\n`));
 });
 
-test('the files name the agent, and the README has ten lines', () => {
+test('the files contain the agent’s name, and the README has ten lines', () => {
   const files = filesOf('reviewer', '../dist');
   assert.match(files['agent.ts'] ?? '', /name: 'reviewer'/);
   const { name, dependencies, scripts } = JSON.parse(files['package.json'] ?? '');
@@ -26,7 +26,7 @@ test('the files name the agent, and the README has ten lines', () => {
   assert.ok((files['README.md'] ?? '').trimEnd().split('\n').length <= 10);
 });
 
-test('new takes two words, and the name is a name of an agent', () => {
+test('new takes two words, and the second must be a valid agent name', () => {
   const parsed = parseArguments(['new', 'agent', 'x'], COMMANDS, undefined);
   assert.deepEqual('given' in parsed && parsed.given.subject, ['agent', 'x']);
   for (const line of [['new'], ['new', 'agent'], ['new', 'agent', 'x', 'y']])

@@ -14,7 +14,10 @@ import { VERSION } from '../version.ts';
 export const TYPESCRIPT_VERSION = '7.0.2';
 export const NODE_TYPES_VERSION = '26.6.6';
 
-/** The oldest Node that runs the TypeScript of a new folder. `npm test` there runs under the user's Node, not the one that Hopline brings. */
+/**
+ * The oldest Node that runs the TypeScript of a new folder. `npm test` in that folder runs under the user's Node, not the one that Hopline
+ * provides.
+ */
 const NODE_MIN = '22.18';
 
 /** No registry has these packages, so a new agent installs their tarballs. */
@@ -41,7 +44,10 @@ export const newAgent = command({
 
 type Surroundings = Pick<CommandContext, 'folder' | 'output' | 'own'>;
 
-/** Writes the folder `name` with an agent, its test, and all that both need. Replaces nothing. `packages`: the folder with the tarballs of PACKAGES. */
+/**
+ * Writes the folder `name` with an agent, its test, and everything that both need. Never replaces a file. `packages`: the folder with the
+ * tarballs of PACKAGES.
+ */
 export function writeAgent(name: string, packages: string | undefined, { folder, output, own }: Surroundings): void {
   if (!isAgentName(name)) throw new UsageError(`the name must be ${AGENT_NAME_RULE}; see hopline new --help`);
   const target = resolve(folder, name);

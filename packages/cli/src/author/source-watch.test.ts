@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { importedFiles } from './imported-files.ts';
 import { isSource, SourceWatch } from './source-watch.ts';
 
-// The tests of the repository read the imports of all sources. These belong to files of the test.
+// Not written as imports, because the repository's tests read the imports of all sources, and these belong to files of this test.
 const HERE = './';
 const ABOVE = '../';
 const FILES = {
@@ -48,7 +48,7 @@ test('code restarts an agent, JSON only if the agent imports it, and nothing els
   ]);
 });
 
-test('following imports ends at a circle, and at a module that does not exist', t => {
+test('following imports stops at a cycle, and at a module that does not exist', t => {
   const folder = folderWith(t, { 'a.ts': `import '${HERE}b.ts';`, 'b.ts': `import '${HERE}a.ts';` });
   assert.equal(importedFiles(join(folder, 'a.ts')).size, 2);
   assert.equal(importedFiles(join(folder, 'absent.ts')).size, 1);

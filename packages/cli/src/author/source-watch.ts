@@ -2,15 +2,15 @@ import { type FSWatcher, readdirSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { importedFiles } from './imported-files.ts';
 
-/** Most folders that are watched: the agent's folder and those below it, without packages and hidden folders. */
+/** Maximum number of folders that are watched: the agent's folder and those below it, without packages and hidden folders. */
 const FOLDERS_MAX = 256;
 /** Milliseconds to wait after a change, because an editor writes a file in several steps. */
 const SETTLE_MS = 100;
 const CODE = /\.[cm]?[jt]s$/;
 
 /**
- * Whether a change of a file restarts the agent of `module`: code does, and JSON that the module imports. Other JSON files may be what the agent
- * writes, and it would restart itself again and again.
+ * Whether a change of a file restarts the agent of `module`: a change of code does, and of JSON that the module imports. The agent may
+ * write other JSON files itself, and would then restart again and again.
  */
 export function isSource(path: string, module: string): boolean {
   if (CODE.test(path)) return true;

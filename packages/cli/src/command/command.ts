@@ -54,7 +54,7 @@ export type Command<S = unknown, O extends Options = Options> = {
   /** Continues the summary in the help of the command. */
   details?: string;
   options: O;
-  /** The command asks no server, so it takes no --url. */
+  /** The command does not contact a server, so it has no --url. */
   asksNoServer?: true;
   /** The command prints no answer, so it takes no --json. */
   hasNoJson?: true;

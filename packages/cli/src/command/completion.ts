@@ -118,7 +118,7 @@ ${lines.join('\n')}
 `;
 }
 
-/** Options with a value, by name: an option name means the same in every command, even if only some commands list its values. */
+/** Options with a value, by name. An option name means the same in every command, even if only some commands list its values. */
 function valuesOfOptions(described: readonly Described[]): [string, Values | undefined][] {
   const found = new Map<string, Values | undefined>();
   for (const { options } of described)

@@ -44,7 +44,7 @@ export class Conversations {
     try {
       mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
       rmSync(draft, { force: true });
-      // Replaced as a whole: a command that reads at the same time finds the old file or the new one.
+      // Replaced as a whole, so that a command that reads at the same time finds either the old file or the new one.
       writeFileSync(draft, `${JSON.stringify({ url: addressOf(url), ...conversation })}\n`, { mode: 0o600 });
       renameSync(draft, path);
       return true;

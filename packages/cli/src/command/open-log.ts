@@ -16,7 +16,7 @@ const OPEN_MS_MAX = 5_000;
 type Environment = CommandContext['environment'];
 type OpenLog = Awaited<ReturnType<typeof openLog>>;
 
-/** Opens the log with a login, that of its operator by default, and closes it afterwards. */
+/** Opens the log with a login (by default the operator's), and closes it afterwards. */
 export async function withLog<T>(
   environment: Environment,
   name: string,
@@ -55,7 +55,7 @@ export async function openLog(environment: Environment, name: string, login: 'op
   }
 }
 
-/** An error of the log with what it means for the command. After a missing permission a repetition fails in the same way. */
+/** An error of the log, with its meaning for the command. After a missing permission, a repetition would fail in the same way. */
 export function errorOfLog(thrown: unknown, fault: string): A2AError {
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return new A2AError(isDenied(thrown) ? 'PERMISSION_DENIED' : 'UNAVAILABLE', { detail: `${fault}: ${reason}`, cause: thrown });

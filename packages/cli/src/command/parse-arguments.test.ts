@@ -57,7 +57,7 @@ test('--url overrides HOPLINE_URL, which overrides the local cluster', () => {
   assert.equal(urlOf(['card'], ''), URL_DEFAULT);
 });
 
-test('a command that asks no server refuses --url, and its help does not name the option', () => {
+test('a command that contacts no server refuses --url, and its help does not list the option', () => {
   for (const line of [
     ['status', '--url', 'http://b/'],
     ['logs', '--url=http://b/'],
@@ -65,13 +65,13 @@ test('a command that asks no server refuses --url, and its help does not name th
   ])
     assert.throws(() => parse(line), {
       name: 'UsageError',
-      message: `${line[0]} asks no server, so it takes no --url; see hopline ${line[0]} --help`,
+      message: `${line[0]} does not contact a server, so it has no --url; see hopline ${line[0]} --help`,
     });
   const helpOf = (name: string) => commandHelp(COMMANDS.find(command => command.name === name)!);
   assert.doesNotMatch(helpOf('status'), /--url/);
   assert.match(helpOf('tasks'), /--url/);
   assert.throws(() => parse(['trace', 't', '--nats', '--url', 'http://b/']), {
-    message: '--nats and --url exclude each other: NATS_URL names the NATS server; see hopline trace --help',
+    message: '--nats and --url cannot be used together: NATS_URL names the NATS server; see hopline trace --help',
   });
   assert.ok('command' in parse(['status'], 'http://b/'), 'HOPLINE_URL is for the commands that ask a server');
 });
@@ -209,7 +209,7 @@ test('a pace is a factor within bounds, a cursor has two numbers, and a port is 
   for (const port of ['-1', '65536', 'http', '1e3']) assert.throws(() => parse(['serve', 'f', '--port', port]), UsageError);
 });
 
-test('an unknown command gets the name that it resembles, and the former name of a command still works', () => {
+test('the error for an unknown command names the command that it resembles, and the former name of a command still works', () => {
   const message = 'unknown command trase; did you mean trace?; see hopline --help';
   assert.throws(() => parse(['trase', 't']), { name: 'UsageError', message });
   const swapped = 'unknown command hlep; did you mean help?; see hopline --help';
@@ -228,7 +228,7 @@ test('an error names the option, the values that it accepts, and the help of the
     [['get', 'a', 'b'], 'get takes one task id; see hopline get --help'],
     [['card', 'x'], 'card takes no arguments; see hopline card --help'],
     [['get', 't', '--no'], "unknown option '--no'; see hopline get --help"],
-    [['chat', '--continue', '--context', 'c'], '--continue and --context exclude each other; see hopline chat --help'],
+    [['chat', '--continue', '--context', 'c'], '--continue and --context cannot be used together; see hopline chat --help'],
   ];
   for (const [line, message] of faults) assert.throws(() => parse(line), { name: 'UsageError', message });
 });

@@ -85,7 +85,9 @@ function wordsOf(command: Command, args: string[], see: string): Words {
     return { values: new Map(given), words: positionals };
   } catch (thrown) {
     const isUrl = command.asksNoServer === true && args.some(arg => /^--url(?:=|$)/.test(arg));
-    throw new UsageError(`${isUrl ? `${command.name} asks no server, so it takes no --url` : parseFault(thrown)}; ${see}`);
+    throw new UsageError(
+      `${isUrl ? `${command.name} does not contact a server, so it has no --url` : parseFault(thrown)}; ${see}`,
+    );
   }
 }
 
@@ -102,7 +104,7 @@ function checkExclusions(command: Command, values: Words['values'], see: string)
     const other = values.has(name) && excludes?.options.find(option => values.has(option));
     if (!other) continue;
     const why = excludes?.because === undefined ? '' : `: ${excludes.because}`;
-    throw new UsageError(`--${name} and --${other} exclude each other${why}; ${see}`);
+    throw new UsageError(`--${name} and --${other} cannot be used together${why}; ${see}`);
   }
 }
 

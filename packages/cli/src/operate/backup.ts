@@ -6,7 +6,7 @@ export const backup = command({
   name: 'backup',
   subject: one('FOLDER', 'one new folder', 'files'),
   summary: 'writes all streams of the log into a folder, while the cluster runs',
-  details: 'as `nats stream backup` does, one folder for each stream; prints their messages and bytes',
+  details: 'like `nats stream backup`, with one folder for each stream; prints how many messages and bytes each stream has',
   asksNoServer: true,
   options: {},
   notes:

@@ -19,7 +19,7 @@ const REMAINS = [
 export const erase = command({
   name: 'erase',
   subject: TASK,
-  summary: 'removes all that the log stores of an ended task',
+  summary: 'removes everything that the log stores about an ended task',
   details:
     'its events, inputs, work, index entry, row of the lists, message ids and webhooks; prints what it removed, and what remains elsewhere; ' +
     'a repetition completes an interrupted removal',

@@ -5,7 +5,7 @@ import { REFUSED_ORIGIN } from '../../../../test/kit/refused.ts';
 import { runWith } from '../run-with.test-kit.ts';
 import { lineOf } from './layout.ts';
 
-test('an impossible layout is a usage error of one sentence, before NATS is asked', async () => {
+test('an impossible layout is a usage error of one sentence, reported before NATS is contacted', async () => {
   const refusals = {
     '999/1': 'shards must be a whole number from 1 to 256',
     '64/0': 'stream groups must be a whole number from 1 to 16',

@@ -14,7 +14,7 @@ export const layout = command({
   subject: optional('[SHARDS/GROUPS]', 'at most one layout, such as 64/4'),
   summary: 'adds a layout of shards and stream groups to the log, while the cluster runs',
   details:
-    'new tasks are in it 10 minutes later, others stay where they are; prints all layouts with their beginnings, and only prints them without SHARDS/GROUPS',
+    'new tasks use it 10 minutes later, other tasks stay where they are; prints all layouts and when they begin. Without SHARDS/GROUPS it only prints',
   asksNoServer: true,
   options: {},
   notes:

@@ -165,7 +165,7 @@ test('reading the end of a long log starts at a whole line; a last line without 
   assert.equal(JSON.parse(lines.at(-1)!).msg, 'killed while it wrote');
 });
 
-test('logs -f prints new lines, even after the log was emptied, and those of a service that starts later', {
+test('logs -f prints new lines, even after the log was emptied, and the lines of a service that starts later', {
   timeout: 120_000,
 }, async t => {
   const home = newHome(t);

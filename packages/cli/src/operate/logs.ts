@@ -16,7 +16,7 @@ const FOLLOW_POLL_MS = 250;
 /** Bytes read of one log at a time. Only the end of a longer log is read, because it has the newest lines. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Services of a local cluster, for completions. Agents have logs under their names, too. */
+/** Services of a local cluster, for completions. Agents also have logs, under their names. */
 const SERVICES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier', 'console', 'nats'];
 
 export const logs = command({

@@ -141,7 +141,7 @@ test("with only a server's address, or a server without lists, top names the par
   assert.match(without.written.out, /missing: agents: the server does not list them/);
 });
 
-test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it was', { timeout: 120_000 }, async t => {
+test('on a terminal q quits, Ctrl-C interrupts, and the terminal is restored', { timeout: 120_000 }, async t => {
   for (const [key, code] of [
     ['q', 0],
     ['\u0003', 130],

@@ -27,7 +27,7 @@ export const top = command({
     const { client, output, json, url, signal, environment } = context;
     const processes = () => processesOf(url, environment);
     let before = await readCluster(client, processes(), signal);
-    // Once the screen is up, it stays while the server is away. A refusal of the caller is final.
+    // Once the screen is shown, it stays while the server is away. A refusal of the caller is final.
     const { fault } = before;
     if (fault !== undefined && (before.processes === undefined || !fault.retryable)) throw fault;
     if (json || output.columns === undefined) {

@@ -17,7 +17,7 @@ async function fileOf(name: string, task: TaskBuilder, eventCostMs: number): Pro
   return path;
 }
 
-test('diff exits with 0 for the same answer in other chunks', async () => {
+test('diff exits with 0 if only the chunks of the answer differ', async () => {
   const [a, b] = [await fileOf('a.hopline.jsonl', plainAnswer(), 0), await fileOf('b.hopline.jsonl', plainAnswer(), 500)];
   const { code, out } = await hopline('diff', a, b);
   assert.deepEqual([code, out.trim().split('\n').at(-1)], [0, 'same']);

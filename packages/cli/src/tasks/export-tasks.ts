@@ -27,7 +27,7 @@ import { several } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { VERSION } from '../version.ts';
 
-/** Most connections that may break in a row without a new record. */
+/** Maximum number of connections that may break in a row without a new record. */
 const BREAKS_MAX = 5;
 /** Number of characters after which collected text is written. */
 const WRITE_CHARS = 256 * 1024;
@@ -111,7 +111,7 @@ class Exporter {
   readonly #order: Export;
   readonly #source: Source;
   readonly #target: Target | undefined;
-  /** Its key is secret and never written: otherwise short ids could be found by brute force. */
+  /** The key is secret and never written; otherwise short ids could be found by brute force. */
   readonly #redactor: Redactor | undefined;
   #pending = '';
   #shownAt = 0;

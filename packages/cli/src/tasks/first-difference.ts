@@ -1,7 +1,7 @@
 /** A member that has different values in two JSON values. `path`: the names that lead to it; empty for the values themselves. */
 type JsonDifference = { path: readonly string[]; a: unknown; b: unknown };
 
-/** The first member, depth first, in which two JSON values differ. Undefined: they are equal. */
+/** The first member, depth first, in which two JSON values differ; undefined if they are equal. */
 export function firstDifference(a: unknown, b: unknown): JsonDifference | undefined {
   const [membersA, membersB] = [membersOf(a), membersOf(b)];
   if (membersA === undefined || membersB === undefined) return a === b ? undefined : { path: [], a, b };

@@ -115,7 +115,7 @@ test('an export does not touch another file', async () => {
     ['other.jsonl', TEXT, ['another-task'], /the file contains other tasks/],
     ['redacted.jsonl', TEXT, [TASK, '--redact'], /a redacted file cannot be continued/],
     ['kinds.jsonl', `${LINES[0]}\n`, [TASK, '--facts'], /the file contains inputs and facts/],
-    // Complete files are refused too: a repeated command with more tasks would write nothing.
+    // Complete files are refused as well, because a repeated command with more tasks would write nothing.
     ['whole.jsonl', TEXT, [TASK, '--inputs'], /the file contains inputs and facts; export the same, or remove it/],
     ['services.jsonl', await textOfServer(), [TASK, '--nats'], /the file lacks what only --nats exports; remove it/],
   ];

@@ -2,7 +2,7 @@ import { stateWord, TASK_STATES } from '@hopline/a2a';
 import type { TaskVerdict } from '@hopline/replay';
 import { firstDifference } from './first-difference.ts';
 
-/** `side`: of the two facts that are compared, the stored one is the first. */
+/** `side`: which of the two compared facts; the stored one is the first. */
 type VerdictLine = { text: string; side?: 'first' | 'second' };
 
 /** The verdict on a task whose inputs were decided again. It contains no text of the task. */
@@ -35,7 +35,7 @@ function differenceLines({ what, inputSeq, factSeq, expected, got, before, aggre
     { text: `input ${inputSeq}, ${place}; before: ${beforeText}, generation ${generation}` },
     { text: `stored:  ${expected === undefined ? 'nothing' : nameOf(expected)}`, side: 'first' },
     { text: `decided: ${got === undefined ? 'nothing' : nameOf(got)}`, side: 'second' },
-    // Without a path one of the two facts is missing, which the lines above already show.
+    // If there is no path, one of the two facts is missing, which the lines above already show.
     ...(found === undefined || found.path.length === 0
       ? []
       : [{ text: `differs in ${found.path.join('.')}: ${shownValue(found.a)} is stored, ${shownValue(found.b)} decided` }]),

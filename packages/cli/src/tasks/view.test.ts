@@ -41,7 +41,7 @@ test('a file becomes one page that needs no other file, and whose policy allows 
   assert.doesNotMatch(markup, /(?:src|href)="(?!data:)|\son\w+=/);
 });
 
-test('the text of a task cannot end the element that holds it', async () => {
+test('the text of a task cannot close the element that contains it', async () => {
   const { TaskWriter, readTaskFile } = await import('@hopline/task-file');
   const writer = new TaskWriter();
   let hostile = '';
@@ -105,7 +105,7 @@ test('a file that cannot be shown is refused with one sentence', async () => {
   );
 });
 
-test('a file of the most bytes is read, and a larger one is refused before it is read', async () => {
+test('a file of the maximum size is read, and a larger one is refused before it is read', async () => {
   const file = join(folder, 'large.jsonl');
   writeFileSync(file, '');
   truncateSync(file, VIEWED_BYTES_MAX);

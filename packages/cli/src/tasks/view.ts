@@ -19,7 +19,10 @@ import { UsageError } from '../command/usage-error.ts';
 /** Largest file, the same as for a file that is dropped onto the console. */
 export const VIEWED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** The page without a file: beside the bundle of an image, otherwise where the build of the console puts it, even in a package. The binary contains it. */
+/**
+ * The page without a file. It is next to the bundle of an image, otherwise where the build of the console puts it, even in a package. The
+ * binary contains it.
+ */
 const PAGES = ['./console-app/file-page.html', '../../../../services/console/dist/file-page.html'].map(path =>
   fileURLToPath(new URL(path, import.meta.url)),
 );

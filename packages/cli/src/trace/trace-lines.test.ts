@@ -20,7 +20,7 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
   );
 });
 
-test('a trace that was not sampled is marked, because no tracing backend has it', () => {
+test('a trace that was not sampled is marked, because a tracing backend cannot show it', () => {
   const [kept, dropped] = ['a'.repeat(32), 'b'.repeat(32)];
   const lines = traceLines({ ...taskReport(2), traces: [kept, dropped], unsampled: [dropped] });
   assert.deepEqual(
@@ -29,7 +29,7 @@ test('a trace that was not sampled is marked, because no tracing backend has it'
   );
 });
 
-test('a turn that still runs ends at now, with a row for the agent that is silent, which is the slowest hop', () => {
+test('a turn that is still running ends now, and the row of the silent agent is the slowest hop', () => {
   const report = taskReport(3);
   const path = [
     { hop: 'accept', fromMs: 0, toMs: 50 },
@@ -43,7 +43,7 @@ test('a turn that still runs ends at now, with a row for the agent that is silen
   assert.match(text, /\nslowest: silence argocd, 9 m 59 s of the 10 m 0 s of the turn \(100 %\)/);
 });
 
-test('the first line of a failed task has its reason, and its waterfall only what was stored and the attempts that ran', () => {
+test('the first line of a failed task has its reason, and its waterfall only stored facts and attempts that ran', () => {
   const report = taskReport(2);
   const [, , second] = report.producers;
   const late = { ...second!, tokens: 60, lastTokenMs: 126_000, lastMs: 126_000 };
@@ -87,7 +87,7 @@ test("a producer's text counts only in its own turn, because the next turn reuse
   );
 });
 
-test('a printed trace has absolute times, what each hop cost, the hops that the log lacks, and each chunk with its inputs', () => {
+test('a printed trace has absolute times, the cost of each hop, the hops that the log lacks, and each chunk with its inputs', () => {
   const text = [...traceLines(taskReport(3)), ...detailLines(taskReport(3), false)].join('\n');
   assert.match(text, /^task t completed, 5 events in 10\.000 s; context c\nstarted 2026-11-22T14:00:00\.000Z;/);
   const { length } = '00:00:00.000';

@@ -2,7 +2,7 @@ import type { Audit, Percentiles, ProducerActivity, TaskBelow, TaskTrace, Visibl
 import { costLabel, duration, endOf, modelNote, percent, plural, slowestOf, waterfallOf } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
 
-/** Most chunks of a task that are printed one by one; a longer task has one line for each run of them. */
+/** Maximum number of chunks of a task that are printed one by one; a longer task has one line for each run of chunks. */
 export const CHUNK_LINES_MAX = 40;
 /** Width in columns of a trace that is not printed on a terminal. */
 const TRACE_COLUMNS = 110;

@@ -19,7 +19,7 @@ import { INCOMPLETE } from './trace-lines.ts';
 
 /** Columns of a chart: chunks that are closer together share one. */
 export const CHART_COLUMNS = 300;
-/** Most rows in the table of events; later events are left out. */
+/** Maximum number of rows in the table of events; later events are left out. */
 export const EVENT_ROWS_MAX = 2_000;
 
 const CHART_WIDTH = 1_000;

@@ -26,14 +26,14 @@ export const trace = command({
     'outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
   options: {
     all: flag('prints the cost of each hop, relays, producers, events and the audit as well'),
-    chunks: flag('as --all, with every chunk; --all folds those of a long task'),
+    chunks: flag('like --all, but with every chunk; --all folds the chunks of a long task'),
     follow: flag('prints the trace again every two seconds until the task ends; in a pipe, prints events as they arrive', {
       short: 'f',
     }),
     html: text('FILE', 'writes the trace as one self-contained page, for people without a tracing backend', 'files'),
     agents: text(
       'FILE',
-      'also prints the tasks below: those of agents that are clusters of Hopline, by the addresses and credentials of this agents file',
+      'also prints the tasks in nested clusters, at the addresses and with the credentials in this agents file',
       'files',
     ),
     nats: NATS,

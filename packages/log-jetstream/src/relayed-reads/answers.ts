@@ -12,7 +12,7 @@ const STORED_AT = 'Hopline-Stored-At';
 const TASK = 'Hopline-Task';
 export const ANSWERED = 'Hopline-Answered';
 
-/** Headers of a message in a feed: its number, the task's number in the feed, and `textAfter` as in LiveRecord. */
+/** Headers of a message in a feed: its number, the task's number in the feed, and `textAfter` (see LiveRecord). */
 export const FEED_NUMBER = 'Hopline-Feed-Number';
 export const FEED_TASK = 'Hopline-Feed-Task';
 export const TEXT_AFTER = 'Hopline-Text-After';
@@ -20,7 +20,7 @@ export const TEXT_AFTER = 'Hopline-Text-After';
 /** A stored message in an answer. */
 export type AnsweredMessage = { seq: number; data: Uint8Array; header: Headers | undefined; storedAt?: number; task?: string };
 
-/** The end of an answer. `error`: the relay could not read; the agent may ask again. */
+/** The end of an answer. `error`: the relay could not read, and the agent may ask again. */
 export type AnswerEnd = {
   error?: string;
   /** Sequence at which the rest of the records begins. */
@@ -29,15 +29,15 @@ export type AnswerEnd = {
   tail?: number;
   isLost?: boolean;
   count?: number;
-  /** The id under which the relay takes requests for feeds. */
+  /** The id under which the relay receives requests for feeds. */
   reader?: string;
-  /** The answer of the JetStream API, which no repetition changes. */
+  /** An answer of the JetStream API that a repeated request would not change. */
   apiError?: ApiError;
   /** The feed is unknown to the relay. */
   isUnknown?: true;
 };
 
-/** The headers of a stored message with those of an answer. Always a new object, because nats.js changes its argument. */
+/** The headers of a stored message together with those of an answer. Always a new object, because nats.js modifies its argument. */
 export function withAnswer({ header, seq, storedAt, task }: AnsweredMessage): MsgHdrs {
   const copy = copyOf(header);
   copy.set(SEQ, `${seq}`);
@@ -46,7 +46,7 @@ export function withAnswer({ header, seq, storedAt, task }: AnsweredMessage): Ms
   return copy;
 }
 
-/** Without headers that nats.js refuses to write. Agents look only for headers that Hopline and the server have written. */
+/** Leaves out headers that nats.js refuses to write. Agents look only for headers that Hopline and the server have written. */
 export function copyOf(stored: Headers | undefined): MsgHdrs {
   const copy = headers();
   for (const [name, values] of stored ?? []) for (const value of values) appendTo(copy, name, value);

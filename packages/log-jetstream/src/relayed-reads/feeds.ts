@@ -12,9 +12,9 @@ import type { FeedRequest, FollowedTask } from './requests.ts';
 export const FEED_HEARTBEAT_MS = 1_000;
 /** An agent keeps its feed at least this often. */
 export const FEED_KEEP_MS = 5_000;
-/** A feed that was not kept for this long belongs to an agent that is gone. */
+/** A feed that its agent has not renewed for this long belongs to an agent that is gone. */
 const KEPT_MS_MAX = 15_000;
-/** Feeds of one agent in one relay: one for each of its processes, and those of processes that are gone. */
+/** Number of feeds of one agent in one relay: one for each of its processes, and those of processes that are gone. */
 const FEEDS_PER_AGENT_MAX = 256;
 
 /**
@@ -42,7 +42,7 @@ type FeedsDeps = {
   agentTasksMax: number;
 };
 
-/** The feeds of agents in one relay. A feed has the live records of tasks that an agent follows. */
+/** The feeds of agents in one relay. A feed contains the live records of the tasks that an agent follows. */
 export class Feeds {
   readonly #deps: FeedsDeps;
   readonly #feeds = new Map<string, Feed>();
@@ -120,11 +120,11 @@ type Follow = {
   task: string;
   source: Omit<FollowSource, 'subscribe'>;
   skipsText: boolean;
-  /** Sequence of the last record that the agent knows, 0: none. */
+  /** Sequence of the last record that the agent knows; 0 if it knows none. */
   shown: number;
-  /** The newest record after it, if all of them only continue text. */
+  /** The newest record after it, if all records after it only continue text. */
   passed: { last: number; seq: number } | undefined;
-  /** The agent may read the task. Before, its records are not sent. */
+  /** The agent may read the task. Until this is known, the task's records are not sent. */
   isPermitted: boolean;
   end: () => void;
   stopTail?: (() => void) | undefined;
@@ -174,7 +174,7 @@ class Feed {
       end: () => {},
     };
     this.#follows.set(n, follow);
-    // Looked up first: records that arrive before the answer need not be sent, because the agent then looks up what it has missed.
+    // Looked up first. Records that arrive before the answer need not be sent, because the agent then looks up what it has missed.
     follow.isPermitted = rights.isKnown(this.agent, task) || (await rights.mayRead(this.agent, task));
     if (this.#follows.get(n) !== follow) return;
     follow.end = facts.onLive(
@@ -236,7 +236,10 @@ class Feed {
     this.#deps.connection.sendBytes(this.#inbox, live.msg.data, headers);
   }
 
-  /** The log may have had no record of the task, or none that names the agent. The record itself decides, because a read for each would cost too much. */
+  /**
+   * The log had no record of the task, or none that names the agent. The new record itself decides, because reading the log for each record
+   * would cost too much.
+   */
   #becomesPermitted(follow: Follow, live: JetStreamLive): boolean {
     const { rights } = this.#deps;
     const aggregate = live.decode()?.record.aggregate;

@@ -7,9 +7,9 @@ import { FEED_HEARTBEAT_MS, FEED_KEEP_MS, type FeedNews } from './feeds.ts';
 import type { ReadClient } from './read-client.ts';
 import { FOLLOWS_PER_REQUEST_MAX, type FollowedTask } from './requests.ts';
 
-/** A feed without a message for this long is lost: its relay is dead, or the path to it is cut. */
+/** A feed without a message for this long is lost: either its relay is dead, or the path to it is cut. */
 const SILENCE_MS_MAX = 3_500;
-/** A feed without tasks is kept for this long, because the next turn often follows soon. */
+/** A feed without tasks is kept for this long, because the agent's next turn often follows soon. */
 const IDLE_MS_MAX = 10_000;
 const REOPEN_MS_BASE = 100;
 const REOPEN_MS_MAX = 2_000;
@@ -23,13 +23,13 @@ export type Follower = {
   onMissed: () => void;
   /** `textAfter`: as in LiveRecord. */
   toLive: (msg: Msg, textAfter: number | undefined) => LiveRecord | undefined;
-  /** Present while the newest record is to be reported. */
+  /** Present while the task's newest record is to be reported. */
   watch?: { onTail: (tail: Tail) => void; onLost: () => void } | undefined;
 };
 
 /**
- * A task that is followed. `isFollowed` resolves when the relay sends its records, and rejects when the log is closed. `watch`: reports its newest record from
- * now on, until the returned function is called.
+ * A task that is followed. `isFollowed` resolves when the relay sends its records, and rejects when the log is closed. `watch` makes the
+ * relay report the newest record until the returned function is called.
  */
 export type Followed = {
   isFollowed: Promise<void>;
@@ -41,8 +41,9 @@ export type Followed = {
 type Feed = { inbox: string; reader: string | undefined; received: number; receivedAtMs: number; end: () => void };
 
 /**
- * The tasks that this process follows, through one feed at a relay. The messages of the feed are numbered and come at least every second, so a lost
- * one is noticed. If the relay is gone, another one opens a feed with the same tasks, and each follower looks up its newest record.
+ * The tasks that this process follows, through one feed of one relay. The messages of a feed are numbered and arrive at least every second,
+ * so a lost one is noticed. If the relay is gone, another relay opens a feed with the same tasks, and each follower looks up its newest
+ * record.
  */
 export class FollowedTasks {
   readonly #client: ReadClient;
@@ -86,7 +87,7 @@ export class FollowedTasks {
     while (this.#unsent.has(n) && this.#followers.has(n)) await this.#send();
   }
 
-  /** Opens a feed if there is none, and sends the followers that its relay does not know. Never rejects while the log is open. */
+  /** Opens a feed if there is none, and sends its relay the followers that the relay does not know. Never rejects while the log is open. */
   async #send(): Promise<void> {
     this.#opening ??= this.#sendAll().finally(() => {
       this.#opening = undefined;
@@ -96,7 +97,7 @@ export class FollowedTasks {
 
   async #sendAll(): Promise<void> {
     const { connection } = this.#client;
-    // The followers of one turn of the event loop share a request.
+    // All followers of one turn of the event loop share a request.
     await Promise.resolve();
     for (let failures = 0; this.#unsent.size > 0; ) {
       connection.requireOpen();
@@ -144,7 +145,7 @@ export class FollowedTasks {
       const { task, after, skipsText, watch } = follower;
       return [{ n, task, after, ...(skipsText && { skipsText }), ...(watch && { watch: true as const }) }];
     });
-    // A follower that ends or begins to watch in the meantime is sent again.
+    // A follower that ends or starts to watch in the meantime is sent again.
     for (const n of some) this.#unsent.delete(n);
     try {
       const request = { op: 'follow', feed: feed.inbox, tasks } as const;
@@ -220,7 +221,7 @@ export class FollowedTasks {
     }
   }
 
-  /** The feed is lost: all followers look up their newest records once another one has them. */
+  /** The feed is lost. All followers look up their newest records when another relay has a feed for them. */
   #lose(feed = this.#feed): void {
     if (feed === undefined || feed !== this.#feed) return;
     feed.end();
@@ -244,7 +245,7 @@ export class FollowedTasks {
   }
 }
 
-/** A record that only continued text, of which the relay sends no more than this. */
+/** The newest record that only continued text. The relay sends nothing more about such records. */
 class PassedText implements LiveRecord {
   readonly seq: number;
   readonly last: number;

@@ -9,7 +9,7 @@ import { PartySlots } from '../turn-queue.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, answeredMessageOf } from './answers.ts';
 import type { ReadRequest } from './requests.ts';
 
-/** Requests to any relay that are in progress at once; others wait for their turn. */
+/** Maximum number of requests to relays in progress at once; others wait for their turn. */
 const AT_ONCE_MAX = 32;
 const NO_RESPONDERS = 503;
 const SILENCE_MS_BASE = 2_000;
@@ -36,8 +36,8 @@ export class ReadClient {
   }
 
   /**
-   * Asks once. Rejects with an error that `retry` repeats. `reader` is the relay that should answer; absent for any. `failures` counts the
-   * failures of earlier requests for the same answer, after which this one may take longer.
+   * Asks once. Rejects with an error that `retry` repeats. `reader` is the relay that should answer; absent: any relay. `failures`: failed
+   * requests for the same answer so far; with each of them, this one may take longer.
    */
   askOnce(
     request: ReadRequest,

@@ -1,14 +1,14 @@
 import { type Fact, forkPointOf, isSameOwner, type TaskAggregate } from '@hopline/events';
 import { BoundedMap, type FactLog, readTask, type StoredFacts } from '@hopline/log';
 
-/** Tasks that agents are known to be permitted to read: more than run at once, and about 4 MB. */
+/** Number of tasks for which a permission to read is remembered: more than run at once, and about 4 MB. */
 const READABLE_MAX = 32_768;
-/** Tasks that agents were refused, by the newest record that refused them. */
+/** Tasks that agents may not read, with the newest record at the time of the refusal. */
 const REFUSED_MAX = 4_096;
 
 /**
- * Which tasks an agent may read: those of its own clients, those in which it was called, and the earlier tasks of their conversations.
- * A permission is never withdrawn, so it is remembered.
+ * Decides which tasks an agent may read: those of its own clients, those in which it was called, and the earlier tasks of their
+ * conversations. A permission is never withdrawn, so it can be remembered.
  */
 export class ReadRights {
   readonly #facts: Pick<FactLog, 'last' | 'read'>;
@@ -19,12 +19,12 @@ export class ReadRights {
     this.#facts = facts;
   }
 
-  /** Whether the answer is known without a read of the log. */
+  /** Whether the answer is known without reading the log. */
   isKnown(agent: string, taskId: string): boolean {
     return this.#readable.has(keyOf(agent, taskId));
   }
 
-  /** Whether a record shows that the agent may read its task, or another one has shown it. */
+  /** Whether this record, or an earlier one, has shown that the agent may read its task. */
   permits(agent: string, aggregate: TaskAggregate): boolean {
     const isPermitted = this.isKnown(agent, aggregate.taskId) || isOf(agent, aggregate);
     if (isPermitted) this.#readable.set(keyOf(agent, aggregate.taskId), true);
@@ -32,8 +32,8 @@ export class ReadRights {
   }
 
   /**
-   * False for a task that has no records. Rejects with LogUnavailable. `by`: as in ReadRequest. `newest`: the task's newest record, if it was just
-   * read.
+   * False for a task that has no records. Rejects with LogUnavailable. `by`: as in ReadRequest. `newest`: the task's newest record, if the
+   * caller has just read it.
    */
   async mayRead(
     agent: string,
@@ -61,7 +61,10 @@ export class ReadRights {
     return false;
   }
 
-  /** Whether the path leads from a task of the agent to this one: each task is in the conversation of the one before it, or the origin of its fork. */
+  /**
+   * Whether the path leads from a task of the agent to this one. Each task on it must be in the same conversation as the previous one, or
+   * be the origin of its fork.
+   */
   async #isReachedBy(agent: string, target: StoredFacts, [first, ...rest]: readonly string[]): Promise<boolean> {
     if (first === undefined || !(await this.mayRead(agent, first))) return false;
     let from = await this.#facts.last(first);

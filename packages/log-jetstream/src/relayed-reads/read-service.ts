@@ -19,14 +19,17 @@ import { Feeds } from './feeds.ts';
 import { ReadRights } from './read-rights.ts';
 import { parseReadSubject, parseRequest, type ReadRequest } from './requests.ts';
 
-/** Records and bytes of one answer. The agent asks for the rest, so that it decides how fast it reads. */
+/** Records and bytes of one answer. The agent requests the rest, and thus decides how fast it reads. */
 const RECORDS_PER_ANSWER_MAX = 512;
 const BYTES_PER_ANSWER_MAX = 1024 * 1024;
-/** Half of what NATS accepts as a message by default. */
+/** Half of the largest message that NATS accepts by default. */
 const JSON_PART_BYTES = 512 * 1024;
-/** Requests of one agent that a relay handles at once: those of eight processes. It drops others, which the agent sends again; so a flood costs no reads. */
+/**
+ * Requests of one agent that a relay handles at once, enough for eight processes. The relay drops the others, which the agent sends again,
+ * so a flood of requests causes no reads.
+ */
 const REQUESTS_AT_ONCE_MAX = 256;
-/** Less than the time after which an agent sends a request again. */
+/** Shorter than the time after which an agent repeats a request. */
 const GOES_ON_MS = 1_000;
 /** Relays that share the requests of agents. */
 const READERS = 'readers';
@@ -42,7 +45,7 @@ type ReadServiceDeps = {
   agentTasksMax: number;
 };
 
-/** Reads the log for sub-agents. Any relay may answer a request; a feed belongs to the relay that opened it. */
+/** Reads the log for sub-agents. Any relay may answer a request, but a feed belongs to the relay that opened it. */
 export class ReadService {
   readonly #deps: ReadServiceDeps;
   readonly #rights: ReadRights;
@@ -62,7 +65,7 @@ export class ReadService {
     new LastingSubscription(connection, connection.names.subject(readerSubject('*', this.#feeds.reader)), { onMsg });
   }
 
-  /** Ends the feeds, so that their agents open others at once. */
+  /** Ends the feeds, so that their agents open others without delay. */
   close(): void {
     this.#feeds.close();
   }
@@ -192,7 +195,7 @@ export class ReadService {
     answer.end({ tail });
   }
 
-  /** An entry of the agent itself, of message ids or of contexts. */
+  /** An entry that belongs to the agent itself, in the bucket of message ids or of contexts. */
   async #entry(answer: Answer, agent: string, { bucket, key }: Extract<ReadRequest, { op: 'entry' }>): Promise<void> {
     const own = { agents: `${agent}.`, requeues: `agent.${agent}.`, messageIds: '', contexts: '' }[bucket];
     if (!key.startsWith(own)) return answer.end({});
@@ -204,7 +207,7 @@ export class ReadService {
     answer.only(found);
   }
 
-  /** The state of a stream. Subjects are listed only below those of the agent's role, because others name tasks of others. */
+  /** The state of a stream. Only subjects below those of the agent's role are listed, because the others name other agents' tasks. */
   async #stream(answer: Answer, agent: string, { stream, filter }: Extract<ReadRequest, { op: 'stream' }>): Promise<void> {
     const { names, streams } = this.#deps.connection;
     const [agents, requeues] = [names.bucket(BUCKETS.agents), names.bucket(BUCKETS.requeues)];
@@ -253,7 +256,10 @@ class Answer {
     this.message({ seq, data: Buffer.from(JSON.stringify(value)), header: undefined, task: key });
   }
 
-  /** An answer of the JetStream API, in parts: unlike that of a client, a message of the API may be larger than `max_payload`. */
+  /**
+   * An answer of the JetStream API, sent in parts: a message of the API may be larger than `max_payload`, whereas a message of a client may
+   * not.
+   */
   json(value: object): void {
     const bytes = Buffer.from(JSON.stringify(value));
     for (let at = 0; at < bytes.length; at += JSON_PART_BYTES)
@@ -267,7 +273,10 @@ class Answer {
     this.#connection.sendBytes(this.#reply, message.data, headers);
   }
 
-  /** The relay still reads: without this message the agent would ask other relays for the same, and busy ones would read everything several times. */
+  /**
+   * The relay is still reading. Without this message the agent would ask other relays for the same, and busy relays would read everything
+   * several times.
+   */
   goesOn(): void {
     this.#connection.send(this.#reply, '');
   }

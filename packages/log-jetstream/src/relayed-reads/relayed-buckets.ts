@@ -10,11 +10,11 @@ import type { ReadClient } from './read-client.ts';
 import { type EntryBucket, FILTERS_PER_REQUEST_MAX } from './requests.ts';
 
 /**
- * The inputs and buckets of which a sub-agent may read a part, through relays. The agent has no permission for the methods that are not overridden here,
- * except to append inputs.
+ * The inputs and buckets that a sub-agent may read in part, through relays. It has no permission for the methods that are not overridden
+ * here, except for appending inputs.
  */
 
-/** An agent compares a duplicate with the input that is stored in its place. */
+/** An agent compares a duplicate with the input that is already stored in its place. */
 export class RelayedInputs extends JetStreamInputs {
   readonly #client: ReadClient;
 
@@ -36,7 +36,7 @@ export class RelayedInputs extends JetStreamInputs {
   }
 }
 
-/** Single entries of a bucket, which the agent writes by itself. */
+/** A bucket with single entries, which the agent writes itself. */
 export class RelayedEntries<V> extends JetStreamKeyValue<V> {
   readonly #client: ReadClient;
   readonly #bucket: EntryBucket;

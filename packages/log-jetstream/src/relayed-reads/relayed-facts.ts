@@ -22,10 +22,12 @@ import type { AnsweredMessage } from './answers.ts';
 import { type Followed, FollowedTasks } from './followed-tasks.ts';
 import type { ReadClient } from './read-client.ts';
 
-/** Earlier tasks of conversations whose paths are remembered between the read of their newest record and that of the others. */
+/**
+ * Number of earlier tasks of conversations whose paths are remembered: the newest record of such a task is read first, its other records later.
+ */
 const PATHS_MAX = 1_024;
 
-/** The facts as a sub-agent reads them: through relays, which check that the task is one of its own. It writes none. */
+/** The facts as a sub-agent reads them: through relays, which check that the task is the agent's own. It writes no facts. */
 export class RelayedFacts implements FactLog {
   readonly #client: ReadClient;
   readonly #followed: FollowedTasks;
@@ -146,7 +148,7 @@ export class RelayedFacts implements FactLog {
           removeListener();
           leave();
         };
-        // A follower that knows the newest record soon reads the log, unless a live one shows that it has missed nothing.
+        // A follower that knows the newest record soon reads the log anyway, unless a live record shows first that it has missed nothing.
         if (isNewest) {
           isFollowed.catch(() => {});
           return unsubscribe;
@@ -163,7 +165,7 @@ export class RelayedFacts implements FactLog {
   }
 }
 
-/** The answer has the newest record of each, up to 1 MiB. */
+/** The answer has the newest record of each task, up to 1 MiB. */
 const TASKS_PER_REQUEST = 256;
 
 function storedOf({ seq, header, storedAt }: AnsweredMessage, record: FactRecord): StoredFacts {

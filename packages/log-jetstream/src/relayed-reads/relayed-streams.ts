@@ -6,8 +6,9 @@ import type { ReadClient } from './read-client.ts';
 import type { ReadRequest } from './requests.ts';
 
 /**
- * A sub-agent asks relays for what other services ask the JetStream API. NATS stores an answer of its API wherever a request asks for it, so an agent may
- * not use the API: its answers would fill streams that all share. The role in these requests is always that of the agent.
+ * A sub-agent asks relays for what other services ask the JetStream API. NATS stores an answer of its API wherever the request asks for it.
+ * An agent may therefore not use the API, whose answers could fill the streams that all share. The role in these requests is always that of
+ * the agent.
  */
 export class RelayedStreams implements StreamRequests {
   readonly #client: ReadClient;

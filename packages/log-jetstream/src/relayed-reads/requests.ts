@@ -4,10 +4,11 @@ import { isKey } from '@hopline/log';
 import type { ConsumerSettings } from '../stream-requests.ts';
 
 /**
- * Requests of sub-agents to relays, which read the log for them: a sub-agent may read its own tasks only, and subjects of NATS cannot state which
- * those are. PROTOCOL.md section 8.
+ * Requests of sub-agents to relays, which read the log for them: a sub-agent may read only its own tasks, and NATS subjects cannot express
+ * which those are. PROTOCOL.md section 8.
  *
- * `by`: how the agent came to an earlier task of the conversation: first a task that it may read, then each task that names the next one.
+ * `by`: the path to an earlier task of the conversation. It begins with a task that the agent may read, and each task on it names the next
+ * one.
  */
 export type ReadRequest =
   | { op: 'newest'; task: string; by?: readonly string[] }
@@ -37,24 +38,27 @@ export type FeedRequest =
   | { op: 'leave'; feed: string; n: number };
 
 /**
- * A task in a feed. `n`: its number there. `after`: sequence of the newest record that the agent knows, 0 if it knows none. `watch`: the newest record is
- * reported too, read from the leader, so that silence means that none was stored.
+ * A task in a feed. `n`: its number there. `after`: sequence of the newest record that the agent knows; 0 if it knows none. `watch`: the
+ * relay also reports the newest record, which it reads from the leader, so that silence means that no record was stored.
  */
 export type FollowedTask = { n: number; task: string; after: number; skipsText?: true; watch?: true };
 
 /** Tasks in one request. */
 export const FOLLOWS_PER_REQUEST_MAX = 256;
 const TASKS_PER_REQUEST_MAX = 1_024;
-/** Keys in one request: with the longest ones 160 KiB. */
+/** Maximum number of keys in one request: 160 KiB with the longest keys. */
 export const FILTERS_PER_REQUEST_MAX = 1_024;
-/** Tasks on the way to an earlier task of a conversation, which grows with each fork: more than FORK_PATH_MAX of packages/context-history. */
+/**
+ * Maximum length of the path to an earlier task of a conversation, which grows with each fork: more than FORK_PATH_MAX of
+ * packages/context-history.
+ */
 const PATH_TASKS_MAX = 12;
 const FILTER_CHARS_MAX = 256;
 const NAME_CHARS_MAX = 1_024;
-/** Larger than any time in milliseconds or number that a worker sets for its queue. */
+/** Larger than any time in milliseconds and any number that a worker sets for its queue. */
 const SETTING_MAX = 24 * 60 * 60_000;
 
-/** The request in a payload; undefined for any other payload. */
+/** The request in a payload; undefined for a payload that is not a request. */
 export function parseRequest(payload: string): ReadRequest | undefined {
   const value = parseObject(payload);
   return value !== undefined && hasForm(value) ? (value as ReadRequest) : undefined;
@@ -129,8 +133,8 @@ function isOwner(value: unknown): boolean {
 }
 
 /**
- * The agent in the subject of a request, which NATS limits to the names that its login may use, and the relay if the request is for that one. `prefix`:
- * the subject before them, with its dot.
+ * The agent that the subject of a request names, which NATS limits to the names that its login may use, and the relay if the request is for
+ * only one. `prefix`: the part of the subject before them, with its dot.
  */
 export function parseReadSubject(subject: string, prefix: string): { agent: string; reader: string | undefined } | undefined {
   const [agent = '', reader, ...more] = subject.slice(prefix.length).split('.');

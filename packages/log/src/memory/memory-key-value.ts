@@ -178,6 +178,6 @@ function toChange<V>(key: string, cell: Cell): Change<V> {
 }
 
 function patternOf(filter: string): RegExp {
-  // The characters of a key have no meaning in a regular expression, except the dot.
+  // Except for the dot, the characters of a key have no meaning in a regular expression.
   return new RegExp(`^${filter.replaceAll('.', '\\.').replaceAll('*', '[^.]+')}$`);
 }

@@ -29,7 +29,7 @@ export type MemoryLogOptions = {
 
 /** A log in memory for tests, with the same contract as the JetStream log and fault injection. */
 export type MemoryLog = Log & {
-  /** Set a count to make that many of the next operations fail, in any process. */
+  /** Setting a count makes that many of the next operations fail, in any process. */
   readonly faults: Faults;
   /** Simulates another process on the same log. Its `close` simulates a crash: its running jobs are delivered again after ackWaitMs. */
   another(): MemoryLog;
@@ -41,7 +41,7 @@ export type MemoryLog = Log & {
   expireAll(what: 'inputs' | 'facts', below: number): void;
   /** Simulates that an operator deleted the stream of inputs and a service created it again (ADR 41). */
   rebuildInputs(firstSeq: number): void;
-  /** Simulates a loss of power: the facts of a stream group after a log sequence are gone, and new facts reuse their sequences. */
+  /** Simulates a loss of power: a stream group loses the facts after a log sequence, and new facts reuse their sequences. */
   loseFacts(lastSeq: number, group?: number): void;
   /** Simulates that the bucket of the task lists was lost and a relay created it again. */
   loseTaskLists(): void;

@@ -179,7 +179,7 @@ export class MemoryFacts implements FactLog {
     const stored = this.#streams.ofTask(taskId, from);
     for (const one of stored) {
       requireOpen(this.#closed);
-      // A broker answers asynchronously: records appended between two answers are not part of this read.
+      // A broker answers asynchronously, so records appended between two answers are not part of this read.
       await null;
       const facts = toFacts(one);
       if (facts) yield { ...facts, id: one.id };

@@ -23,9 +23,9 @@ export type WriteOptions = {
   continuesText?: boolean;
 };
 
-/** Faults that a test can inject: for each, the number of next operations that it hits. */
+/** Faults that a test can inject. Each is a count of the next operations that it affects. */
 export type Faults = {
-  /** The next writes are stored but their acks are lost: each is retried with the same id. */
+  /** The next writes are stored but their acks are lost, so that each is retried with the same id. */
   loseAcks: number;
   /** The next live messages are lost. */
   loseLive: number;
@@ -33,7 +33,7 @@ export type Faults = {
   conflicts: number;
   /** The next writes reject with LogUnavailable, and nothing is stored. */
   refusals: number;
-  /** The next checks of a follower for missed records are answered by a replica that lacks the newest record. */
+  /** The next checks for missed records by a follower are answered by a replica that lacks the newest record. */
   staleTails: number;
 };
 
@@ -113,7 +113,7 @@ export class MemoryStream {
     return stored.filter('seq' in start ? ({ seq }) => seq >= start.seq : ({ at }) => at >= start.sinceMs);
   }
 
-  /** `last`: sequence of the task's previous record. Called in stream order. */
+  /** `last`: sequence of the task's previous record. Called in the order of the stream. */
   listen(listener: (stored: StoredText, last: number) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -126,7 +126,7 @@ export class MemoryStream {
     return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds, leadership: `${this.#losses}` };
   }
 
-  /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */
+  /** Simulates a stream that was deleted and created again: it is empty, has forgotten all ids, and begins with `firstSeq`. */
   rebuild(firstSeq: number): void {
     this.expireAll(this.#seq + 1);
     this.#ids.clear();
@@ -152,7 +152,7 @@ export class MemoryStream {
     this.#losses += 1;
   }
 
-  /** Whether the record at `seq` is gone or is not the one that `isSame` recognizes, although retention has not removed it. */
+  /** Whether the record at `seq` was lost although retention has not removed it: it is gone, or `isSame` does not recognize it. */
   isLost(seq: number, isSame: (stored: StoredText) => boolean): boolean {
     if (seq > this.#seq) return true;
     const stored = this.#all.find(one => one.seq === seq);
@@ -212,7 +212,7 @@ export class MemoryStream {
   }
 }
 
-/** Undefined when the payload is not JSON: readers skip it. */
+/** Undefined if the payload is not JSON. Readers skip it. */
 export function decode<R>(stored: Pick<StoredText, 'json'>): R | undefined {
   try {
     return JSON.parse(stored.json) as R;

@@ -18,7 +18,7 @@ test('an item that becomes due while its worker looks for one is taken', { timeo
   await log.work.take('agent.a', { slots: 1, signal: stop.signal }, async () => {
     deliveries += 1;
     if (deliveries === 2) return stop.abort();
-    // The item is due at `due`. The worker looks for an item one millisecond before, and a millisecond passes in between.
+    // The item is due at `due`. The worker looks for an item one millisecond earlier, and that millisecond passes in between.
     shown = [start, due - 1, due];
     throw new Error('once');
   });

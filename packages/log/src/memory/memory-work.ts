@@ -80,7 +80,7 @@ export class MemoryItems {
 
 export type MemoryWorkOptions = DeliveryBounds & { ackWaitMs: number; roleItemsMax: number; tenantItemsMax: number };
 
-/** The same as that of a real stream. The in-memory log forgets ids only when a test asks for it. */
+/** The same time as for a real stream. The in-memory log forgets ids only when a test asks for it. */
 const DUPLICATE_WINDOW_MS = 10 * 60_000;
 
 export class MemoryWork implements WorkQueue {
@@ -174,7 +174,7 @@ export class MemoryWork implements WorkQueue {
     await Promise.all(running);
   }
 
-  /** The oldest item of the queue whose turn it is, among the queues that have room. */
+  /** The oldest item of the queue whose turn it is, among queues that have room. */
   #next(role: Role, slots: FairSlots<number | undefined>, now: number): Item | undefined {
     const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.requeues, this.#options) !== 'dead';
     let next: Item | undefined;
@@ -209,8 +209,8 @@ export class MemoryWork implements WorkQueue {
     const outcome = await Promise.race([settled, dead]);
     if (outcome === 'done') return this.#items.remove(item);
     item.taken = false;
-    // A superseded handler neither acknowledges nor requeues. The in-memory log runs only one handler per item, so the item waits as after
-    // a crash.
+    // A superseded handler neither acknowledges nor requeues its item. The in-memory log runs only one handler per item, so the item waits
+    // as it would after a crash.
     if (outcome === 'requeued') item.requeues = Math.min(item.requeues + 1, requeuesMax);
     if (outcome === 'dead' || outcome === 'superseded') item.readyAt = Date.now() + ackWaitMs;
     else if (signal.aborted || outcome === 'requeued') item.readyAt = 0;
@@ -222,8 +222,9 @@ export class MemoryWork implements WorkQueue {
   }
 
   /**
-   * Resolves when an item is added or settled, a delayed one is due, a handler settles, or the worker stops. `now`: when the items were looked
-   * at. With a later time, an item that became due in between would get no timer, and its worker would wait for something else.
+   * Resolves when an item is added or settled, a delayed one is due, a handler settles, or the worker stops. `now`: when the items were
+   * examined. With a later time, no timer would be set for an item that became due in between, and its worker would wait for something
+   * else.
    */
   async #nextChange(role: Role, signal: AbortSignal, running: Set<Promise<void>>, now: number): Promise<void> {
     const due = this.#items.items.filter(item => item.role === role && !item.taken && item.readyAt > now);

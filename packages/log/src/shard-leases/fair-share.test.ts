@@ -40,7 +40,7 @@ test('a process releases shards beyond its fair share, and takes none from live 
   );
 });
 
-test('the shards of a process that stops are divided among the others, each when it is released', () => {
+test('the shards of a process that stops are divided among the others, each as soon as it is released', () => {
   const leases = { shards: 4, live: live('me', 'other'), leaving: 1 };
   assert.deepEqual(planShare({ ...leases, owners: owners(['me', 'me', 'other', 'other']) }, 'me'), { take: [], release: [] });
   assert.deepEqual(planShare({ ...leases, owners: owners(['me', 'me', undefined, 'other']) }, 'me'), { take: [2], release: [] });

@@ -7,12 +7,12 @@ export type Leases = { shards: number; live: ReadonlySet<string>; leaving: numbe
 export type SharePlan = { take: number[]; release: number[] };
 
 /**
- * Fair share without a coordinator: no process holds more than ceil(shards / live processes that do not stop). A process with more shards releases
- * the excess, a process with fewer takes free shards. If two processes want the same free shard, the revision of the lease lets
- * one of them have it.
+ * Fair share without a coordinator: no process holds more than ceil(shards / live processes that do not stop). A process with more shards
+ * releases the excess, a process with fewer takes free shards. If two processes want the same free shard, the revision of the lease gives
+ * it to one of them.
  *
- * `held`: the shards that this process works on. A shard that is not among them although its lease names this process (the answer to a write was lost) is taken
- * first, because no other process would take it.
+ * `held`: the shards that this process works on. If a lease names this process but its shard is not among them (the answer to a write was
+ * lost), that shard is taken first, because no other process would take it.
  */
 export function planShare(leases: Leases, instance: string, held: ReadonlySet<number>): SharePlan {
   const heldShards = [...held];

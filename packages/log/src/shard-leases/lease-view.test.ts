@@ -20,7 +20,7 @@ function seeOwnHeartbeat(view: LeaseView, heartbeat: number, atMs: number): void
   view.apply({ type: 'entry', key: 'relay.me', value: { owner: 'me', heartbeat }, revision: 100 + heartbeat }, atMs);
 }
 
-test('a process counts as dead when its heartbeat has not changed for longer than a lease, to the millisecond', () => {
+test('a process counts as dead when its heartbeat has not changed for longer than a lease, exact to the millisecond', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.ready();
   seeOwnHeartbeat(view, 1, 0);
@@ -36,12 +36,12 @@ test('a view that stops just after a heartbeat of this process does not show the
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.ready();
   seeOwnHeartbeat(view, 1, 50);
-  // The view is still current, although the newest heartbeat of the other one is older than a lease.
+  // The view is still current, although the newest heartbeat of the other process is older than a lease.
   assert.equal(view.isCurrent(50 + LEASE_MS), true);
   assert.deepEqual([...view.leases(1).live].sort(), ['a', 'me']);
 });
 
-test('a member is silent from its late heartbeat to the end of its lease, and dead once the broker reports it gone, unless it sends another heartbeat', () => {
+test('a member with a late heartbeat is silent until its lease ends, and dead if the broker reports it gone, unless it sends another heartbeat', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 }, 'shard.0': { owner: 'a' } });
   const keysOf = (ms: number, nowMs: number) => view.silent(ms, nowMs).map(({ key }) => key);
   view.ready();
@@ -118,10 +118,10 @@ test('a released shard has no owner but keeps its checkpoint; a deleted lease le
   assert.deepEqual([...view.leases(3).owners], []);
 });
 
-test('a member without a heartbeat for MEMBER_FORGOTTEN_MS is forgotten, a lease never, and a new heartbeat makes the member live', () => {
+test('a member without a heartbeat for MEMBER_FORGOTTEN_MS is dropped, a lease never is, and a new heartbeat makes the member live again', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 }, 'shard.0': { owner: 'a' } });
   view.ready();
-  // One heartbeat in each lease keeps the view current.
+  // One heartbeat during each lease keeps the view current.
   for (let atMs = 0; atMs <= MEMBER_FORGOTTEN_MS; atMs += LEASE_MS) seeOwnHeartbeat(view, 1, atMs);
   view.leases(1);
   assert.equal(view.size, 3);

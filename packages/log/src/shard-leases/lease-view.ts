@@ -22,9 +22,10 @@ type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
  * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the observer's monotonic clock:
  * clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  *
- * The view is current while this process sees its own heartbeat in it. The silence of another process lasts from its newest heartbeat to the newest
- * one of this process, because both take the same path: what this process does not see of itself proves nothing about others. After an interruption
- * (the process was suspended or cut off, or writes are slow), silence is counted only from then on.
+ * The view is current while this process sees its own heartbeat in it. The silence of another process is measured from its newest heartbeat
+ * to the newest heartbeat of this process, because both take the same path: if this process does not see its own heartbeats, their absence
+ * proves nothing about others. After an interruption (the process was suspended or cut off, or writes are slow), silence is measured only
+ * from its end.
  */
 export class LeaseView {
   readonly #entries = new Map<string, SeenEntry>();
@@ -57,7 +58,7 @@ export class LeaseView {
     return this.#isRead && nowMs - this.#ownSeenAtMs <= this.#leaseMs;
   }
 
-  /** Whether there may be shards to take now: one was released, or a process has left or is leaving. */
+  /** Whether there may be shards to take now, because one was released or a process has left or is leaving. */
   apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): boolean {
     const { member, shard } = this.#keys;
     const { key, value, revision } = change;
@@ -81,7 +82,7 @@ export class LeaseView {
     return this.#entries.get(shardKey(this.#keys, shard));
   }
 
-  /** Members without a heartbeat for `ms` that still count as live. */
+  /** Members that have had no heartbeat for `ms` but still count as live. */
   silent(ms: number, nowMs: number): SilentMember[] {
     const members = memberKey(this.#keys, '');
     const silent: SilentMember[] = [];

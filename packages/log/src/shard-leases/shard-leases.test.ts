@@ -19,7 +19,7 @@ const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
 const SHARDS = 8;
 
-/** Longer than a busy machine can stop a process whose leases must not end. */
+/** Longer than a busy machine can stop a process whose leases must not expire. */
 const LONG_LEASE_MS = 5_000;
 
 type Member = { leases: ShardLeases; running: Map<number, number>; events: string[] };
@@ -58,7 +58,7 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
   return { leases, running, events };
 }
 
-/** Time that only `advance` moves, in steps of 10 ms. All members use the intervals of production. */
+/** A clock that only `advance` moves, in steps of 10 ms. All members use the production intervals. */
 function virtualTime(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
@@ -110,7 +110,7 @@ test('a released lease names the newest records that its owner has not checked, 
   await b.leases.stop();
 });
 
-test('each shard of a process that stops is taken when it is released, before the last one is and without a heartbeat', {
+test('each shard of a process that stops is taken as soon as it is released, before the last one and without waiting for a heartbeat', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -168,7 +168,7 @@ test('a lease whose write ends after its process began to stop is released, and 
   await b.leases.stop();
 });
 
-test('the leases of more shards than one round changes are all renewed', { timeout: 120_000 }, async () => {
+test('all leases are renewed even if there are more shards than one round changes', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const a = await member(log.another(), 'a', { shards: () => 200 });
   for (const checkpoint of [1, 2]) {
@@ -207,7 +207,7 @@ async function writesOfBusyShards(t: TestContext, shards: number): Promise<numbe
   return counted;
 }
 
-test('a lease whose progress never rests is written once in three heartbeats', async t => {
+test('a lease whose progress changes all the time is written once in three heartbeats', async t => {
   const writes = await writesOfBusyShards(t, 1);
   assert.ok(writes >= 29 && writes <= 31, `${writes}`);
 });
@@ -219,7 +219,7 @@ test('a process with many busy shards writes RENEWALS_PER_SECOND_MAX leases a se
   assert.ok(perSecond <= RENEWALS_PER_SECOND_MAX && perSecond >= 0.8 * RENEWALS_PER_SECOND_MAX, `${perSecond}`);
 });
 
-test('the shards of a process that has left the broker are taken over when its heartbeat is late, long before it is stale', {
+test('the shards of a process that has disconnected are taken over when its heartbeat is late, long before it is stale', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -253,7 +253,7 @@ test('a process that is slow but connected keeps its shards until its heartbeat 
   await time.advance(LEASE_MS - LEASE_HEARTBEAT_MS);
   assert.deepEqual([a.running.size, b.running.size], [4, 4]);
   assert.ok(asked.length > 0 && asked.every(key => key === 'relay.a'));
-  // The process counts as dead at b's first heartbeat after the lease, and its shards are taken in the next round.
+  // The process counts as dead at b's first heartbeat after the lease has expired, and its shards are taken in the next round.
   await time.advance(3 * LEASE_HEARTBEAT_MS);
   assert.equal(b.running.size, SHARDS);
   void a.leases.stop();
@@ -273,12 +273,12 @@ test('the shards of a process that dies are taken over after its lease if the br
   await until(() => b.running.size === 4);
   await processLog.close();
   await until(() => b.running.size === SHARDS);
-  // Ends the timer of the dead process; its log is already closed.
+  // Ends the timer of the dead process, whose log is already closed.
   await a.leases.stop().catch(() => {});
   await b.leases.stop();
 });
 
-test('services with different keys do not share: each owns every shard', { timeout: 120_000 }, async () => {
+test('services with different keys do not share shards: each owns all of them', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const relay = await member(log.another(), 'one', { leaseMs: LONG_LEASE_MS });
   const notifier = await member(log.another(), 'one', { keys: NOTIFIER, leaseMs: LONG_LEASE_MS });
@@ -450,7 +450,7 @@ function withLostWrites(log: MemoryLog, lose: (value: LeaseValue) => 'answer' | 
   return processLog;
 }
 
-test('a renewal that is stored without an answer does not cost the shard, and later renewals are stored', {
+test('if the answer to a renewal is lost, the shard is kept, and later renewals are stored', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -481,7 +481,7 @@ test('a shard is started if its lease was written and only the answer was lost',
 });
 
 for (const lost of ['answer', 'write'] as const) {
-  test(`a shard runs in exactly one process when the ${lost} of its release is lost`, {
+  test(`a shard runs in exactly one process even if the ${lost} of its release is lost`, {
     timeout: 120_000,
   }, async () => {
     const log = createMemoryLog();
@@ -500,7 +500,7 @@ for (const lost of ['answer', 'write'] as const) {
 
 /**
  * A process on the log that sees changes of the leases only while `isCut` is false. When `isLost` is set, its watch breaks, and the next
- * watch sees no changes either.
+ * watch sees no changes.
  */
 /** Heartbeats of 20 ms in three leases of 400 ms. */
 const HEARTBEATS_OF_THREE_LEASES = 60;
@@ -567,7 +567,7 @@ test('a process keeps a shard that it has taken while its view still shows the p
   await a.leases.stop();
 });
 
-test('a renewal that conflicts while the leases are read again does not cost the shard', { timeout: 120_000 }, async () => {
+test('a shard is kept if a renewal conflicts while the leases are read again', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const { processLog, held } = withHeldWatch(log);
   let conflicts = 0;
@@ -671,7 +671,7 @@ function withSlowWrites(log: MemoryLog, ms: number): MemoryLog {
 }
 
 for (const writeMs of [100, 200]) {
-  test(`with writes of ${writeMs} ms no shard moves needlessly, and the shards of a dead process are taken in time`, async t => {
+  test(`if writes take ${writeMs} ms, no shard moves needlessly, and the shards of a dead process are taken in time`, async t => {
     const time = virtualTime(t);
     const log = createMemoryLog();
     const options = { ...time.options, shards: () => 16 };

@@ -11,8 +11,8 @@ import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts'
 /** Milliseconds between two heartbeats of a process. */
 export const LEASE_HEARTBEAT_MS = 300;
 /**
- * A process without a heartbeat for this long counts as dead. If the broker reports it gone, it already counts as dead after two missed
- * heartbeats, so that its shards stand still for about 0.9 s after a SIGKILL.
+ * A process without a heartbeat for this long counts as dead. If the broker reports that it is gone, it counts as dead after only two
+ * missed heartbeats, so that its shards stand still for about 0.9 s after a SIGKILL.
  */
 export const LEASE_MS = 1_500;
 
@@ -21,17 +21,27 @@ export const LEASE_MS = 1_500;
  */
 export const LEASE_RENEWAL_MS = 60 * 60_000;
 
-/** Records that a released lease names as not yet checked: the newest, because a log that lost an older one lost these, too. About 1.5 KB. */
+/**
+ * Maximum number of records that a released lease names as not yet checked, about 1.5 KB. The newest ones are named, because a log that has
+ * lost an older record has also lost these.
+ */
 export const UNPROVEN_MAX = 16;
-/** Heartbeats between two writes of a lease whose progress changes all the time. A later owner reads the inputs of that time again. */
+/**
+ * Number of heartbeats between two writes of a lease whose progress changes all the time. A later owner reads the inputs of that time
+ * again.
+ */
 const RENEWAL_HEARTBEATS = 3;
 /**
- * Leases with changed progress that a process writes per second, on average. A process with more shards writes each lease less often, so that later
- * owners read as many inputs again over all its shards. 256 busy shards would cost a relay and nats-server 3 % of a core.
+ * Leases with changed progress that a process writes per second, on average. A process with more shards writes each lease less often;
+ * summed over all its shards, later owners then read as many inputs again. 256 busy shards would otherwise cost a relay and nats-server 3 %
+ * of a core.
  */
 export const RENEWALS_PER_SECOND_MAX = 100;
 
-/** A lease that the view does not show within this multiple of `leaseMs` after its write is gone: a current view never lags that far. */
+/**
+ * If the view does not show a lease within this multiple of `leaseMs` after it was written, the lease is gone: a current view never lags
+ * that far.
+ */
 const UNSEEN_LEASES = 10;
 
 /** Missed heartbeats of a process after which the broker is asked whether it is still connected. */
@@ -54,17 +64,20 @@ export type LeaseOptions = {
   now: () => number;
   /** Called once the lease is held. Process the shard from the checkpoint on. */
   startShard: (shard: number, progress: ShardProgress, cause: ShardStart) => void;
-  /** Stops a shard. Resolves with its progress once it no longer runs in this process; undefined if it was not running. */
+  /** Stops a shard. Once the shard no longer runs in this process, resolves with its progress; undefined if it was not running. */
   stopShard: (shard: number) => Promise<ShardProgress | undefined>;
-  /** The progress of a running shard, otherwise undefined. A checkpoint that goes back replaces a later one. */
+  /** The progress of a running shard; undefined if it does not run. A checkpoint replaces a later one if it has moved back. */
   progressOf: (shard: number) => ShardProgress | undefined;
   onError: (error: unknown) => void;
 };
 
-/** Most shards whose leases are being written, or that are being stopped, at the same time. Further shards wait until some of them are done. */
+/**
+ * Maximum number of shards whose leases are being written, or that are being stopped, at the same time. Further shards wait until some of
+ * these are done.
+ */
 const CHANGES_MAX = 64;
 
-/** A round that need not wait for the next heartbeat begins after this time, for all shards that became free until then. */
+/** A round that does not wait for the next heartbeat begins after this time, and takes all shards that have become free by then. */
 const GATHER_MS = 10;
 
 /** `writtenAtMs`: when this process began its last write of the lease. `isSeen`: the view has shown that write. */
@@ -74,9 +87,9 @@ type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number; 
  * Assigns shards to processes. Leases only make work efficient: two owners of a shard do no harm, because the log accepts the
  * writes of only one. A shard is stopped before its lease is released, and started after its lease is held.
  *
- * The heartbeat has its own loop, and a round does not wait for the changes that it begins, at most one per shard: a slow or lost write delays only
- * its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer. A round begins with each heartbeat, and
- * when shards become free: the tasks of a shard stand still until it has an owner.
+ * The heartbeat has its own loop, and a round does not wait for the changes that it begins, of which there is at most one per shard. So a
+ * slow or lost write delays only its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer. A
+ * round begins with each heartbeat, and also when shards become free, because the tasks of a shard stand still until it has an owner.
  */
 export class ShardLeases {
   readonly #options: LeaseOptions;
@@ -85,7 +98,7 @@ export class ShardLeases {
   readonly #held = new Map<number, Tenure>();
   readonly #changing = new Map<number, Promise<void>>();
   readonly #stop = new AbortController();
-  /** Aborts when the last shard is released: until then no other process may conclude that this one has died. */
+  /** Aborts when the last shard has been released. Until then no other process may conclude that this one has died. */
   readonly #left = new AbortController();
   /** Members about which the broker is being asked. */
   readonly #asked = new Set<string>();
@@ -106,7 +119,7 @@ export class ShardLeases {
     return new Set(this.#held.keys());
   }
 
-  /** Resolves when the bucket has been read once and all shards were taken that were free. */
+  /** Resolves when the bucket has been read once and all free shards have been taken. */
   async start(): Promise<void> {
     const { store, presence, now, onError, keys, instance } = this.#options;
     presence.enter(memberKey(keys, instance), this.#left.signal);
@@ -117,13 +130,14 @@ export class ShardLeases {
         if (change.key === memberKey(keys, instance)) this.#firstHeartbeat.resolve();
       },
       ready: () => this.#view.ready(),
-      // Until the bucket has been read again the view is empty, and this process keeps its shards and takes none.
+      // Until the bucket has been read again the view is empty, so this process keeps its shards and takes none.
       lost: onError,
     });
     await this.#putHeartbeat();
     const heartbeats = this.#repeat(() => this.#putHeartbeat());
     await this.#firstHeartbeat.promise;
-    // A round begins at most CHANGES_MAX changes, and a starting process need not wait for the next heartbeat between full ones.
+    // A round begins at most CHANGES_MAX changes. After a full round the next one begins at once, so that a starting process need not wait
+    // for heartbeats.
     for (let before = -CHANGES_MAX; this.#held.size - before >= CHANGES_MAX && !this.#stop.signal.aborted; ) {
       before = this.#held.size;
       this.#round();
@@ -133,8 +147,8 @@ export class ShardLeases {
   }
 
   /**
-   * Releases all shards, then deletes the heartbeat, so that other processes need not wait until it is stale. They take each shard when it is
-   * released, because the last heartbeat shows that this process does not share them any more.
+   * Releases all shards and then deletes the heartbeat, so that other processes need not wait until it is stale. They take each shard as
+   * soon as it is released, because the last heartbeat shows that this process no longer takes part.
    */
   async stop(): Promise<void> {
     this.#stop.abort();
@@ -151,8 +165,8 @@ export class ShardLeases {
 
   /**
    * Stops a shard that failed in this process (a conflict, or the log was unavailable) and starts it again from its checkpoint if the lease
-   * is still held. Retries until the log answers. The heartbeat resumes together with the connection, so no other process would take over a
-   * shard that stayed stopped here.
+   * is still held. Retries until the log answers. The heartbeat resumes together with the connection, so if the shard stayed stopped here,
+   * no other process would take it over.
    */
   async restart(shard: number): Promise<void> {
     const tenure = this.#held.get(shard);
@@ -168,8 +182,8 @@ export class ShardLeases {
   }
 
   /**
-   * Reads the lease after another process has worked on the shard, and stops the shard if the lease is lost: the view may lag
-   * behind.
+   * Called after another process has worked on the shard. Reads the lease, because the view may lag behind, and stops the shard if the
+   * lease is lost.
    */
   async confirm(shard: number): Promise<void> {
     const { store, keys, instance, stopShard } = this.#options;
@@ -203,7 +217,7 @@ export class ShardLeases {
           takenMs = now() - startedMs;
         },
         error => {
-          // Waits a whole interval after an error, because a log that refuses at once must not cause a tight loop.
+          // Waits for a whole interval after an error, because a log that refuses immediately must not cause a tight loop.
           takenMs = 0;
           onError(error);
         },
@@ -228,8 +242,8 @@ export class ShardLeases {
   }
 
   /**
-   * Asks the broker about processes whose heartbeat is late. The shards of a process that is gone are taken at once; a process that is
-   * only slow, or cut off, keeps them until its heartbeat is stale.
+   * Asks the broker about processes whose heartbeat is late. The shards of a process that is gone are taken at once. A process that is only
+   * slow, or cut off, keeps them until its heartbeat is stale.
    */
   #findGone(): void {
     const { presence, heartbeatMs, now, onError } = this.#options;
@@ -248,7 +262,7 @@ export class ShardLeases {
     }
   }
 
-  /** Begins the changes that are due. Takes and releases come before renewals, which only spare a later owner some reading. */
+  /** Begins the changes that are due. Takes and releases come before renewals, which only save a later owner some reading. */
   #round(): void {
     const { instance, now, shards, stopShard } = this.#options;
     this.#isCut = false;
@@ -280,7 +294,7 @@ export class ShardLeases {
     });
   }
 
-  /** Begins a change of a shard, unless one is under way. */
+  /** Begins a change of a shard, unless one is already in progress. */
   #change(shard: number, change: () => Promise<void>): void {
     if (this.#changing.has(shard)) return;
     if (this.#changing.size >= CHANGES_MAX) {
@@ -312,7 +326,7 @@ export class ShardLeases {
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
     this.#held.set(shard, { revision, progress: { ...progress, ...unproven }, writtenAtMs });
-    // The process began to stop during the write: `stop` releases the lease, and the shard need not start for that.
+    // The process began to stop during the write. `stop` releases the lease, so the shard need not be started.
     if (this.#stop.signal.aborted) return;
     const before = lease?.value.owner;
     startShard(shard, { ...progress, ...unproven }, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
@@ -325,15 +339,15 @@ export class ShardLeases {
     const seen = this.#view.shard(shard);
     if (seen !== undefined && seen.revision > tenure.revision) {
       if (seen.value.owner !== instance) return 'stop';
-      // Only this process writes its own name, so an earlier renewal must have been stored without an answer.
+      // Only this process writes its own name, so an earlier renewal was stored although its answer was lost.
       tenure.revision = seen.revision;
     }
     if (seen?.revision === tenure.revision) tenure.isSeen = true;
     else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || unwrittenMs > UNSEEN_LEASES * leaseMs)) {
-      // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
+      // The lease or its whole bucket was deleted. Tries to take the shard again, which another process may have done since.
       if (seen?.value.owner !== instance) return 'stop';
-      // The bucket has lost its newest entries (loss of power), and no other process has taken the shard since. Its progress is written again: with an
-      // older one, this process would not notice that the log had lost what it stored since.
+      // The bucket has lost its newest entries (loss of power), and no other process has taken the shard since. Its progress is written
+      // again, because from an older one a process would not notice that the log has lost what was stored since.
       Object.assign(tenure, { revision: seen.revision, progress: progressIn(seen.value), isSeen: true });
     }
     if (unwrittenMs < Math.max(RENEWAL_HEARTBEATS * heartbeatMs, (1_000 * this.#held.size) / RENEWALS_PER_SECOND_MAX))
@@ -348,7 +362,7 @@ export class ShardLeases {
     const value = { owner: instance, ...progress };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
     if (revision !== undefined) Object.assign(tenure, { revision, progress, writtenAtMs, isSeen: false });
-    // After a conflict the view shows who wrote. If the lease was deleted instead, it is taken again.
+    // After a conflict the view shows which process wrote. If the lease was deleted instead, it is taken again.
     else if (this.#view.isCurrent(now()) && this.#view.shard(shard) === undefined && this.#held.delete(shard))
       await stopShard(shard);
   }

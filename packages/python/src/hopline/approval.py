@@ -41,7 +41,7 @@ def read_approval_response(parts: Sequence[Json], call_id: str) -> tuple[bool, s
         return _decision_in_text(parts)
     matching = [one for one in responses if isinstance(one, dict) and one.get("callId") == call_id]
     if not matching:
-        return False, f"The response names another call than {call_id}, the one that waits."
+        return False, f"The response names a different call; {call_id} is waiting."
     if all(one.get("approved") is True for one in matching):
         return True, _text(matching[0].get("reason"))
     for one in matching:

@@ -50,7 +50,8 @@ async def resuming_stream(
                         position.gap(frame)
                         continue
                     items = position.accept(*frame)
-                    # A snapshot after an unknown gap does not count as progress: a server without cursors sends one on every connection.
+                    # A snapshot after an unknown gap does not count as progress, because a server without cursors sends one on every
+                    # connection.
                     if items and items[0] != StreamGap(None):
                         tries.progress()
                     for item in items:

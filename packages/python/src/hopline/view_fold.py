@@ -112,7 +112,7 @@ class ViewFold:
         if message is not None:
             ids.add(message["messageId"])
         if self._has_begun:
-            # A transitory text leaves the task at its end, and a message with the text stays.
+            # A transitory text is removed at the end of the task, and a message with the text remains.
             is_kept = (
                 status["state"] in TERMINAL_STATES and message is not None and text_of(message["parts"]) == self._texts.answer()
             )
@@ -218,9 +218,9 @@ class ViewFold:
         if label.id not in self._texts:
             if text == "":
                 return
-            # In a snapshot, a whole answer that precedes this text belongs to the texts before it.
+            # If a whole answer precedes this text in a snapshot, it belongs to the texts before it.
             self._reconcile_all()
-        # The texts may have the id now: a whole answer keeps missing text under its own id.
+        # The texts may already have this id, because a whole answer keeps missing text under its own id.
         if is_snapshot:
             self._texts.snapshot(label, self._turn, text)
         else:
@@ -231,7 +231,7 @@ class ViewFold:
     def _result(self, artifact: Json, *, is_snapshot: bool, append: bool, last_chunk: bool) -> None:
         artifact_id = artifact["artifactId"]
         known = self._results.get(artifact_id)
-        # The snapshot after a gap repeats a whole answer that was compared before.
+        # The snapshot after a gap repeats a whole answer that has already been compared.
         if is_snapshot and known is not None and known[1] == "":
             return
         before = known[1] if append and known is not None else ""

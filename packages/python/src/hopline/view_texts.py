@@ -58,7 +58,7 @@ class ViewTexts:
         self._texts: dict[str, _TextState] = {}
         self._changed = changed
         self._shown: tuple[ViewText, ...] | None = None
-        # The answer is complete: a text that opens later begins another one.
+        # The answer is complete. A text that opens later begins another answer.
         self._is_answered = False
 
     def show(self) -> tuple[ViewText, ...]:

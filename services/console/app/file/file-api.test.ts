@@ -71,7 +71,7 @@ test('a file that cannot be shown is refused with one sentence', async () => {
     );
 });
 
-test('a file of the most bytes is read, and one byte more is refused with what opens it', async () => {
+test('a file of the maximum size is read; one byte more is refused, with a hint what opens it', async () => {
   const text = await readFile(GOLDEN, 'utf8');
   const bytes = Buffer.byteLength(text);
   assert.equal((await readTasks(bytesOf(text), bytes)).length, 1);

@@ -3,7 +3,7 @@ import { parseCursor } from '@hopline/events';
 import { explainEvent, reportTask } from '@hopline/task-audit';
 import type { FileTask } from './read-tasks.ts';
 
-/** Events that are encoded at once, so that a long task costs only what the page has read. */
+/** Number of events that are encoded at once, so that a long task costs only as much as the part that the page has read. */
 const EVENTS_AT_ONCE = 500;
 
 type ReadableLog = Parameters<typeof reportTask>[0];

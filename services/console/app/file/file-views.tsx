@@ -25,7 +25,7 @@ export function FileButton({ file: { open }, label }: { file: FileState; label: 
   );
 }
 
-/** In place of a page of a file while there is none. */
+/** Shown in place of a page of a file while there is no file. */
 export function NoFile({ file }: { file: FileState }) {
   return (
     <div class="empty">

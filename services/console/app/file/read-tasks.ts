@@ -5,7 +5,7 @@ import { TaskFileError } from '@hopline/task-file/format';
 import { readTaskFile } from '@hopline/task-file/read-task-file';
 import { type RecordedTask, recordedTasks } from '@hopline/task-file/recorded-tasks';
 
-/** Largest file that the page opens, because it holds the records, the events and the text of each task. */
+/** Largest file that the page opens. It is limited, because the page keeps the records, the events and the text of each task. */
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A task of a file: its records, its events as a client receives them, and the task as it was exported. */

@@ -4,7 +4,7 @@ import { loadPart } from '../load-part.ts';
 import { enterFragment, isInFragment } from '../routes.ts';
 import type { OpenedFile } from './open-file.ts';
 
-/** The build of the page for `hopline view` (vite.config.ts): it is one file, and no server is behind it. */
+/** The build of the page for `hopline view` (vite.config.ts), a single file without a server. */
 export const IS_STATIC = import.meta.env?.MODE === 'file';
 
 /** Reading a file of this machine never pauses for this long. */
@@ -30,7 +30,7 @@ export function useFile(): FileState {
     setReading(true);
     setFault('');
     try {
-      // Only people who open a file load what reads it.
+      // Only people who open a file load the code that reads it.
       const { openFile } = await loadPart(import('./open-file.ts'));
       const next = await openFile(file.name, chunksOf(file.stream(), SILENCE_MS_MAX));
       // A link into the page of a file keeps its place.

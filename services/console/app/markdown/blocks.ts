@@ -1,6 +1,6 @@
 /**
- * The blocks of a Markdown text: the subset that language models write. HTML is text, images are not loaded, and references, setext headings
- * and indented code are not recognized. Line ends within a paragraph stay, because agents also write plain text.
+ * The blocks of a Markdown text: the subset that language models write. HTML is text, images are not loaded, and references, setext
+ * headings and indented code are not recognized. Line ends within a paragraph are kept, because agents also write plain text.
  */
 export type MarkdownBlock =
   | { kind: 'heading'; level: number; text: string }
@@ -16,9 +16,9 @@ export type MarkdownBlock =
 type ListItem = { checked: boolean | undefined; blocks: readonly MarkdownBlock[] };
 type Align = 'left' | 'center' | 'right' | undefined;
 
-/** A block is cut after this many lines: an unfinished block is parsed again with each chunk that is added to it. */
+/** A block is cut after this many lines, because an unfinished block is parsed again with each chunk that is added to it. */
 export const BLOCK_LINES_MAX = 100;
-/** As BLOCK_LINES_MAX, in characters, for long lines. */
+/** Like BLOCK_LINES_MAX, in characters, for long lines. */
 const BLOCK_CHARS_MAX = 8_000;
 /** A list is cut before an item; one whose item is this many times longer than other blocks is cut within it. */
 const LIST_FACTOR = 4;

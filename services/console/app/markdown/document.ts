@@ -2,7 +2,7 @@ import { BlockReader, type MarkdownBlock } from './blocks.ts';
 
 /**
  * The blocks of a growing text, in one group for each of its segments. A group whose segment is complete stays the same object, so that the
- * page renders only the last group, whatever the length of the text.
+ * page renders only the last group, however long the text is.
  */
 export class MarkdownDocument {
   /** The complete segments that were read, the groups of their blocks, and the reader after each. */

@@ -39,7 +39,8 @@ function Blocks({ blocks }: { blocks: readonly MarkdownBlock[] }) {
 function BlockView({ block }: { block: MarkdownBlock }) {
   switch (block.kind) {
     case 'heading': {
-      // All are of the level below that of the task: agents begin with any level and skip some, which would break the outline of the page.
+      // All headings are one level below that of the task, because agents begin with any level and skip some, which would break the outline
+      // of the page.
       return (
         <h2 class={`markdown-h${block.level}`} dir="auto">
           <Inlines text={block.text} />

@@ -11,7 +11,7 @@ const blocksOf = (text: string): MarkdownBlock[] => new MarkdownDocument().group
 const paragraph = (text: string): MarkdownBlock => ({ kind: 'paragraph', text });
 const text = (value: string): Inline => ({ kind: 'text', text: value });
 
-test('headings, paragraphs, rules and quotes are blocks; line ends in a paragraph stay', () => {
+test('headings, paragraphs, rules and quotes are blocks; line ends within a paragraph are kept', () => {
   assert.deepEqual(blocksOf('# One #\ntwo  \nthree\n\n---\n> four\n> > five\nsix'), [
     { kind: 'heading', level: 1, text: 'One' },
     paragraph('two\nthree'),
@@ -114,7 +114,7 @@ test('a link leads only to http, https and mail addresses, and an image is never
   assert.deepEqual(inlinesOf('![alt](https://a.example/i.png)'), [
     { kind: 'link', href: 'https://a.example/i.png', children: [text('image: alt')] },
   ]);
-  // A link in the text of another one would be a link within a link.
+  // A link in the text of another link would be a link within a link.
   assert.deepEqual(hrefs('[see https://b.example](https://a.example)'), ['https://a.example/']);
 });
 
@@ -161,7 +161,7 @@ test('no word of any text is lost or repeated', () => {
   fc.assert(
     fc.property(markdown, value => {
       const count = (shown: string) => shown.split('word').length;
-      // The language of code is shown beside it, and cells beyond the head of a table are not.
+      // The language of code is shown next to it, and cells beyond the head of a table are not shown.
       const plain = value.replaceAll(/`{3,}|~{3,}|\|/g, ' ');
       assert.equal(count(shownIn(blocksOf(plain))), count(plain));
       assert.equal(shownIn(blocksOf(plain)).split('<b>').length, plain.split('<b>').length);

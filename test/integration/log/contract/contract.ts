@@ -21,7 +21,7 @@ export {
   CONTRACT_TENANT_ITEMS_MAX,
 } from './log-under-test.ts';
 
-/** So long that no tail check runs during a case. */
+/** So long that no tail check runs during a test case. */
 const NO_TAIL_CHECK_MS = 60_000;
 
 /**
@@ -48,7 +48,7 @@ export function describeLogContract(
   });
 }
 
-/** Cases of work run concurrently: they mostly wait, and each has its own role. */
+/** Cases of work run concurrently, because they mostly wait, and each has its own role. */
 function group(name: string, cases: Case[], open: () => Promise<LogUnderTest>, options: { concurrency?: boolean } = {}): void {
   describe(name, options, () => {
     let underTest: LogUnderTest;

@@ -17,7 +17,7 @@ import {
 
 /** A nats-server for one log under test. */
 export type Broker = {
-  /** Its address for fault injection, which no fault reaches. */
+  /** An address for fault injection that no fault reaches. */
   url: string;
   /** Its address for the log under test, where messages are dropped and connections are cut. */
   port: {

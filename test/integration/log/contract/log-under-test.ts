@@ -16,7 +16,7 @@ export type LogUnderTest = {
   cut(during: () => Promise<void>): Promise<void>;
   /** Retention removes the records of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): Promise<void>;
-  /** Loses the records of the facts stream of a task after `lastSeq`; those before it may be removed. The stream gives their sequences again. */
+  /** Loses the records after `lastSeq` in the facts stream of a task, and perhaps earlier ones. The stream then reuses their sequences. */
   lose(taskId: string, lastSeq: number): Promise<void>;
   /** Writes a payload that is not a record. */
   garbage(what: 'inputs' | 'facts', taskId: string): Promise<void>;

@@ -9,7 +9,7 @@ import { newRole, untilAborted, worker } from './worker.ts';
 const SLOTS = 8;
 const SHARE = SLOTS * TENANT_SLOTS_SHARE_DEFAULT;
 
-/** Owners of different queues: one that floods, and one that asks once. */
+/** Owners in different queues: one of them floods, the other asks once. */
 const NOISY: Owner = { tenant: 'noisy', subject: 's' };
 const QUIET: Owner = range(1, 100)
   .map(n => ({ tenant: `quiet-${n}`, subject: 's' }))
@@ -98,7 +98,7 @@ export const tenantWorkCases: Case[] = [
       const queues = new Map(range(1, 100).map(n => [tenantQueueOf({ tenant: `t-${n}`, subject: 's' }), `t-${n}`]));
       const owners = [...queues.values()].map(tenant => ({ tenant, subject: 's' }));
       const abort = new AbortController();
-      // A worker serves a queue from its first item on, so each queue gets one that ends at once.
+      // A worker serves a queue from its first item on, so each queue gets an item that ends at once.
       let [opened, isHolding] = [0, false];
       const begun: string[] = [];
       const stopped = log.work.take(role, { slots: 2, signal: abort.signal }, async ({ work }) => {

@@ -21,7 +21,7 @@ export function worker(log: Log, role: Role, slots: number, handler: (job: Job) 
   };
 }
 
-/** Rejects when the signal aborts, as a handler that requeues its item does. */
+/** Rejects when the signal aborts, like a handler that requeues its item. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const stop = () => reject(new Error('stopped'));

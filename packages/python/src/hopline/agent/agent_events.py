@@ -156,7 +156,7 @@ def _json_of(name: str, value: Any) -> Any:
     try:
         return json_value(value)[0]
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"needs_approval: {name} has no form in JSON: {error}") from None
+        raise ValueError(f"needs_approval: {name} cannot be written as JSON: {error}") from None
 
 
 def failed(reason: str, *, is_retryable: bool = False) -> Failure:

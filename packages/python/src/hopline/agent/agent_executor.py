@@ -72,7 +72,7 @@ class KitExecutor(AgentExecutor):
         history = () if known is None else tuple(one for one in known.history if one.message_id != message.message_id)
         calls = ToolCalls(updater)
         remote = RemoteSteps(updater, self.answers) if STEPS_EXTENSION_URI in context.requested_extensions else None
-        # Not left for the next message: it answers only a question that its author has seen.
+        # Not left for the next message, because that message answers only a question that its author has seen.
         asked = self._asked.pop(task_id, None)
         approval, resume = (None, None) if asked is None else (_approval(asked, message), asked.resume)
         turn = Turn(task_id, updater.context_id, message, history, approval, resume, calls, self.played or remote)

@@ -79,7 +79,7 @@ class Turn:
                 raise TypeError(f"tool {name}: run returned {returned}; it must be an async function, or a lambda that calls one")
             result = await running
         except (Exception, asyncio.CancelledError) as error:
-            # Canceled, for example by a time limit of the agent, the call has failed, too.
+            # The call also failed if it was canceled, for example by a time limit of the agent.
             await calls.end(ToolEnd(call_id, name, str(error) if isinstance(error, ToolError) else None, has_failed=True))
             raise
         await calls.end(ToolEnd(call_id, name, result))

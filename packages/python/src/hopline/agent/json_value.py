@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-# Levels of JSON in a value that clients see. protobuf refuses a message at 100 levels, and each one of JSON has three of them.
+# Levels of JSON in a value that clients see. protobuf refuses a message at 100 levels, and each level of JSON takes three of them.
 JSON_LEVELS_MAX = 24
 
 _INTEGER_MAX = 2**53

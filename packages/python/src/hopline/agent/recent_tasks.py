@@ -13,7 +13,7 @@ from a2a.types import Part, Task, TaskState
 # A client whose stream broke reads the end of its task within minutes.
 ENDED_SECONDS_MAX = 60 * 60
 ENDED_TASKS_MAX = 1_000
-# As long as Hopline keeps a task.
+# For as long as Hopline keeps a task.
 WAITING_SECONDS_MAX = 7 * 24 * 60 * 60
 
 _WAITING = (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED)
@@ -29,7 +29,7 @@ class RecentTasks(InMemoryTaskStore):
         super().__init__()
         self._forgotten = forgotten
         self._now = now
-        # By id, in the order in which they ended or began to wait.
+        # Keyed by id, in the order in which they ended or began to wait.
         self._ended: _Kept = {}
         self._waiting: _Kept = {}
 

@@ -117,8 +117,8 @@ class StepsInOrder:
     def begin(self, name: str) -> None:
         if self._open is not None:
             raise StepError(
-                f"step {name} begins inside of step {self._open}, or after that was canceled; "
-                "steps follow one another. Put a time limit inside the function of the step"
+                f"step {name} begins inside step {self._open}, or after that was canceled; "
+                "run steps one after another. Put a time limit inside the function of the step"
             )
         self.names.append(name)
         self._open = name
@@ -202,7 +202,7 @@ class PlayedSteps:
             return key, None
         stored = self._earlier.pop(0)
         if stored.name != name:
-            raise StepError(f"step {name} comes where an earlier attempt has stored step {stored.name}: {_SAME_ORDER}")
+            raise StepError(f"step {name} runs where an earlier attempt stored step {stored.name}: {_SAME_ORDER}")
         self._order.end()
         self.played.append(PlayedStep(name, stored.result, stored.error, is_reused=True))
         if stored.error is None:
@@ -231,7 +231,7 @@ def _as_json(name: str, value: Any) -> Any:
     try:
         whole, size = json_value(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise StepError(f"step {name}: its result has no form in JSON: {error}") from None
+        raise StepError(f"step {name}: its result cannot be written as JSON: {error}") from None
     if size > STEP_OUTCOME_BYTES_MAX:
         raise StepError(f"step {name}: its result has {size} bytes of JSON, more than {STEP_OUTCOME_BYTES_MAX}")
     return whole

@@ -17,7 +17,7 @@ TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024
 TOOL_RESULT_BYTES_MAX = 64 * 1024
 TURN_TOOL_BYTES_MAX = 2 * 1024 * 1024
 
-# The member that marks a cut value, as in packages/agent/src/tool-values.ts. Its value is the number of bytes of the whole.
+# The member that marks a cut value, as in packages/agent/src/tool-values.ts. Its value is the number of bytes of the uncut value.
 CUT_KEY = "hopline.cut"
 
 
@@ -37,7 +37,7 @@ class ToolCalls:
         self._updater.assert_open()
         _check(event)
         if event.call_id in self._open:
-            raise ValueError(f"the call {event.call_id} of tool {event.tool} has begun already")
+            raise ValueError(f"call {event.call_id} of tool {event.tool} has already begun")
         self._open[event.call_id] = event.tool
         values = self._values("arguments", event.arguments, TOOL_ARGUMENTS_BYTES_MAX)
         await self._show("start", f"🔧 Calling tool: {event.tool}\n", event, values)
@@ -46,7 +46,7 @@ class ToolCalls:
         self._updater.assert_open()
         _check(event)
         if self._open.pop(event.call_id, None) != event.tool:
-            raise ValueError(f"the call {event.call_id} of tool {event.tool} ends and has not begun")
+            raise ValueError(f"call {event.call_id} of tool {event.tool} ended without beginning")
         values = self._values("result", event.result, TOOL_RESULT_BYTES_MAX)
         if event.has_failed:
             await self._show("end", f"❌ Tool {event.tool} failed\n", event, {**values, "failed": True})
@@ -86,7 +86,7 @@ class ToolCalls:
             self._bytes += len(json.dumps(begin, ensure_ascii=False).encode())
             return {member: {CUT_KEY: size, "text": begin}}
         self._bytes += size
-        # As it was parsed, because an object of protobuf takes no tuples and no keys that are numbers.
+        # Uses the parsed form, because a protobuf object accepts no tuples and no numbers as keys.
         return {member: whole}
 
 

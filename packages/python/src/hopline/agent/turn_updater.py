@@ -9,7 +9,8 @@ from typing import Any
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 
-# Events that a reader of the turn may be behind. The SDK keeps a copy of the whole task with each of them, and drops a reader that is 1,024 behind.
+# Number of events by which a reader of the turn may lag. The SDK keeps a copy of the whole task with each of them, and drops a reader that
+# lags by 1,024.
 BEHIND_MAX = 8
 # How long a turn waits for a reader that has stopped reading: longer than Hopline waits for its log.
 READER_SECONDS_MAX = 330.0
