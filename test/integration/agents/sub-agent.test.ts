@@ -143,7 +143,7 @@ test('the entry of a remote agent has what its card shows and the findings about
   const { port } = other.address() as AddressInfo;
   const unusable = await cardOf(createA2AAgent({ url: `http://127.0.0.1:${port}/` }));
   assert.ok(
-    unusable?.findings.some(finding => finding.startsWith('supportedInterfaces leads to no interface')),
+    unusable?.findings.some(finding => finding.startsWith('supportedInterfaces has no interface')),
     String(unusable?.findings),
   );
 });
