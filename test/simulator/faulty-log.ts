@@ -446,7 +446,14 @@ class FaultyWork implements WorkQueue {
     const { isNextVersion, isVersionBefore } = this.#wire.link;
     if (isVersionBefore && work.call !== undefined && this.#deps.process.name.startsWith('relay')) return { duplicate: false };
     const item = isNextVersion ? asNextVersion(work) : work;
-    return this.#wire.write('work', options.id, async () => this.#broker.request(role, item, options.id, options.trace));
+    const { clock } = this.#deps;
+    const lateAt = clock.nowMs + Math.max(OPERATION_TIMEOUT_MS, this.duplicateWindowMs);
+    return this.#wire.write('work', options.id, async () => {
+      // The work stream of NATS remembers ids for ten minutes, and a silent connection is replaced after seconds, so no item arrives after its id was
+      // forgotten. Here stalls are longer than the window.
+      if (clock.nowMs >= lateAt) return new Promise<never>(() => {});
+      return this.#broker.request(role, item, options.id, options.trace);
+    });
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
