@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Home } from './home.ts';
-import { LaunchError } from './launch-error.ts';
 import { type NatsUsers, writePrivateFile } from './nats-users.ts';
 import { HOST } from './ports.ts';
 import { natsEnvironment } from './process-environment.ts';
@@ -40,15 +39,6 @@ export function natsConfig(home: Home, { port, monitor }: NatsPorts, users: Nats
     `jetstream { store_dir: ${JSON.stringify(home.store)} }`,
     users.configuration,
   ].join('\n');
-}
-
-/** Throws a LaunchError if the log of this cluster is in the other account: NATS would start with an empty one, and all tasks would seem lost. */
-export function requireSameAccount({ store }: Home, { agentAccounts, logWithOtherAccounts }: NatsUsers): void {
-  if (!existsSync(join(store, logWithOtherAccounts))) return;
-  const [is, set] = agentAccounts ? ['without', 'unset it'] : ['with', 'set it to true'];
-  throw new LaunchError(
-    `the log in ${store} was created ${is} HOPLINE_AGENT_ACCOUNTS: ${set}, choose another HOPLINE_HOME, or move the log (docs/guides/upgrading.md)`,
-  );
 }
 
 /**
