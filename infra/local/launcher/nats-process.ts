@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Home } from './home.ts';
@@ -5,6 +6,8 @@ import { type NatsUsers, writePrivateFile } from './nats-users.ts';
 import { HOST } from './ports.ts';
 import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
+
+const VERSION_MS_MAX = 10_000;
 
 /** `monitor`: port of HTTP without credentials, which lists streams and connections but no records. */
 type NatsPorts = { port: number; monitor: number };
@@ -39,6 +42,15 @@ export function natsConfig(home: Home, { port, monitor }: NatsPorts, users: Nats
     `jetstream { store_dir: ${JSON.stringify(home.store)} }`,
     users.configuration,
   ].join('\n');
+}
+
+/** Version of a nats-server program, such as `2.15.2`. `unknown` if it does not run; its start then reports the reason. */
+export function natsVersion(server: string): Promise<string> {
+  return new Promise(resolve => {
+    execFile(server, ['--version'], { timeout: VERSION_MS_MAX }, (_error, stdout) => {
+      resolve(/\d+\.\d+\.\d+\S*/.exec(stdout)?.[0] ?? 'unknown');
+    });
+  });
 }
 
 /**

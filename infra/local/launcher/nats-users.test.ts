@@ -84,10 +84,18 @@ test('passwords are new at each start, in files that only their owner may read, 
 test('a new log gives each agent an account, and an existing log keeps its form', t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
-  const choose = (setting: boolean | null) => agentAccountsFor(home, 'blue', setting);
+  const prefix = 'blue';
+  const choose = (setting: boolean | null) => agentAccountsFor(home, { prefix, setting, serverVersion: '2.15.2' });
+  const chooseForOld = (setting: boolean | null) => agentAccountsFor(home, { prefix, setting, serverVersion: '2.9.10' });
   const create = (account: string, stream: string) =>
     mkdirSync(join(home.store, 'jetstream', account, 'streams', stream), { recursive: true });
   assert.deepEqual([null, true, false].map(choose), [true, true, false]);
+  assert.deepEqual([null, false].map(chooseForOld), [false, false]);
+  assert.throws(() => chooseForOld(true), {
+    name: 'LaunchError',
+    message:
+      /^HOPLINE_AGENT_ACCOUNTS=true needs nats-server 2\.10\.0 or newer, and this one is 2\.9\.10: set HOPLINE_NATS_SERVER/,
+  });
   // The log of another cluster, whose prefix this one does not have.
   create('$G', 'A2A_LOG');
   assert.deepEqual([null, true, false].map(choose), [true, true, false]);
@@ -107,4 +115,5 @@ test('a new log gives each agent an account, and an existing log keeps its form'
   create('blue.hopline', 'blue_A2A_LOG');
   assert.deepEqual([null, true].map(choose), [true, true]);
   assert.throws(() => choose(false), /was created with HOPLINE_AGENT_ACCOUNTS=true/);
+  assert.throws(() => chooseForOld(null), /^LaunchError: the log in .* needs nats-server 2\.10\.0 or newer/);
 });

@@ -7,6 +7,7 @@ import {
   accountOf,
   accounts,
   authorization,
+  hasAgentAccounts,
   LogNames,
   type LogUser,
   type ServerUser,
@@ -71,22 +72,30 @@ export class NatsUsers {
   }
 }
 
+type AccountsChoice = { prefix: string | undefined; setting: boolean | null; serverVersion: string };
+
 /**
  * Whether each agent has an account of its own: `setting`, or without one the form of the log in the home, which is never moved by itself.
- * A new log gets the accounts. Throws a LaunchError if the setting would make NATS start with an empty log beside the one that exists.
+ * A new log gets the accounts if the server can have them. Throws a LaunchError if the setting would make NATS start with an empty log
+ * beside the one that exists, and if the server is too old.
  */
-export function agentAccountsFor({ store }: Home, prefix: string | undefined, setting: boolean | null): boolean {
+export function agentAccountsFor({ store }: Home, { prefix, setting, serverVersion }: AccountsChoice): boolean {
   const hasLogIn = (account: string) =>
     existsSync(join(store, 'jetstream', account, 'streams', new LogNames(prefix).factsStreams[0]!));
   const inOneAccount = hasLogIn(DEFAULT_ACCOUNT);
   const withAccounts = hasLogIn(accountOf('relay', prefix));
   if (setting === null && inOneAccount && withAccounts)
     throw new LaunchError(`the store ${store} has a log of each form: set HOPLINE_AGENT_ACCOUNTS to true or false to choose one`);
-  const agentAccounts = setting ?? !inOneAccount;
+  const canHaveAccounts = hasAgentAccounts(serverVersion);
+  const agentAccounts = setting ?? (withAccounts || (canHaveAccounts && !inOneAccount));
   const [own, other] = agentAccounts ? [withAccounts, inOneAccount] : [inOneAccount, withAccounts];
   if (other && !own)
     throw new LaunchError(
       `the log in ${store} was created with HOPLINE_AGENT_ACCOUNTS=${!agentAccounts}: unset it, choose another HOPLINE_HOME, or move the log (docs/guides/upgrading.md)`,
+    );
+  if (agentAccounts && !canHaveAccounts)
+    throw new LaunchError(
+      `${withAccounts ? `the log in ${store}` : 'HOPLINE_AGENT_ACCOUNTS=true'} needs nats-server 2.10.0 or newer, and this one is ${serverVersion}: set HOPLINE_NATS_SERVER to a newer one`,
     );
   return agentAccounts;
 }

@@ -228,7 +228,9 @@ test('on a server without lists of subjects, each shard keeps a consumer of its 
   const log = await openJetStreamLog({ servers: proxy.url, name: 'old', shards: SHARDS });
   stack.defer(() => log.close());
   const readings = [0, 1].map(shard => new Reading(log, shard));
-  stack.defer(() => Promise.all(readings.map(reading => reading.stop())));
+  stack.defer(async () => {
+    await Promise.all(readings.map(reading => reading.stop()));
+  });
   // A consumer sends one each second. Those of readers that were joined again and again lived for less than two seconds.
   await until(() => [...heartbeats.values()].filter(count => count >= 4).length === readings.length, 'consumers that last');
   t.diagnostic(`${heartbeats.size} consumers`);
