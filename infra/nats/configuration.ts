@@ -18,7 +18,7 @@ import {
 
 /**
  * `groups`: the maximum number of stream groups of the log, in all layouts together. `earlierAgents`: agents of a version before 2026-11-30
- * also run. `agentAccounts`: each agent has an account of its own, which only a new log can have.
+ * also run. `agentAccounts`: each agent has an account of its own, which is the default; a log stays in the form in which it was created.
  */
 type ConfigurationOptions = {
   prefix?: string | undefined;
@@ -30,9 +30,11 @@ type ConfigurationOptions = {
 
 /** A configuration of nats-server with a user for each service. Passwords come from its environment. */
 export function serverConfiguration(options: ConfigurationOptions = {}): string {
-  const { prefix = '', agents = [], groups = 1, earlierAgents = false, agentAccounts = false } = options;
+  const { prefix = '', agents = [], groups = 1, earlierAgents = false, agentAccounts = true } = options;
   if (agentAccounts && earlierAgents)
-    throw new TypeError('accounts of agents are for new clusters: agents of a version before 2026-11-30 cannot use them');
+    throw new TypeError(
+      'agents of a version before 2026-11-30 cannot use accounts of their own: choose one account for all users',
+    );
   const users: ServerUser[] = agents.length > 0 ? serverUsers(agents) : [...serverUsers([]), ANY_AGENT];
   const variables = users.map(user => [user, { variable: passwordVariable(user) }] as const);
   const form = agentAccounts

@@ -16,7 +16,7 @@ test('a wrong option or name is reported, and no configuration is written', () =
     // `*` would select the user that may act as any agent.
     [['--agent', '*'], /^hopline: an agent name must be 1 to 32 of a-z, 0-9 and - \(not first\)$/],
     [['--groups', '65'], /^hopline: stream groups must be a whole number from 1 to 64$/],
-    [['--accounts', '--earlier-agents'], /^hopline: accounts of agents are for new clusters/],
+    [['--earlier-agents'], /^hopline: --earlier-agents needs --one-account$/],
     [['--prefix', 'a b'], /^hopline: the prefix must be 1 to 32 of/],
   ] as const) {
     const { status, stdout, lines } = run(...argv);
@@ -25,9 +25,13 @@ test('a wrong option or name is reported, and no configuration is written', () =
   }
   assert.match(run('--groups', '3').stdout, /"\$JS\.API\.STREAM\.INFO\.A2A_LOG_2"/);
   assert.match(run('--agent', 'guide').stdout, /user: "agent\.guide"/);
-  const { stdout } = run('--accounts', '--agent', 'guide', '--prefix', 'blue');
+  const { stdout } = run('--agent', 'guide', '--prefix', 'blue');
   assert.deepEqual(
     [...stdout.matchAll(/^ {2}"(.*)": \{$/gm)].map(([, name]) => name),
     ['blue.hopline', 'blue.agent.guide'],
   );
+  for (const options of [['--one-account'], ['--one-account', '--earlier-agents']]) {
+    assert.doesNotMatch(run(...options).stdout, /^accounts/m);
+    assert.match(run(...options).stdout, /^authorization \{$/m);
+  }
 });

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { chromiumPath, NO_CHROMIUM } from '../e2e/browser/chromium.ts';
 import { SHARDS } from '../support/cluster/cluster.ts';
 import { adapters } from './adapters.ts';
+import { attack } from './attack.ts';
 import { benchLog, useAccounts } from './bench-cluster.ts';
 import { consolePage } from './console.ts';
 import { exemplars } from './exemplars.ts';
@@ -92,11 +93,13 @@ test('the page of a long task shows its whole text with few elements, even while
   assert.equal(verdicts.length, 3);
 });
 
-test('a tiny run next to a busy neighbor works, and the quiet caller receives every token', { timeout: 240_000 }, async () => {
-  const { answers } = await runBench([fairness], 'tiny', () => {});
+test('tiny runs next to a busy neighbor and a stolen login work, and the quiet caller receives every token', {
+  timeout: 240_000,
+}, async () => {
+  const { answers } = await runBench([fairness, attack], 'tiny', () => {});
   assert.deepEqual(
     answers.map(({ failed, findings }) => failed ?? findings.length),
-    [2],
+    [2, 1],
   );
 });
 

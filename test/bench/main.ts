@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { adapters } from './adapters.ts';
+import { attack } from './attack.ts';
 import { useAccounts } from './bench-cluster.ts';
 import { type BenchOptions, helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
@@ -38,6 +39,7 @@ const QUESTIONS: Question[] = [
   ways,
   load,
   fairness,
+  attack,
   coalescerTable,
   frameEncoding,
   exemplars,

@@ -783,7 +783,7 @@ test('with an external NATS a service uses its own Secret, or the common one', {
   assert.equal(logins['hopline-ingress'], 'user creds/password');
 });
 
-const agentsOf = (conf: string): string[] => [...conf.matchAll(/user: "agent\.(.*?)"/g)].map(([, agent]) => agent!);
+const agentsOf = (conf: string): string[] => [...conf.matchAll(/user: "(?:blue\.)?agent\.(.*?)"/g)].map(([, agent]) => agent!);
 const exchanges = (conf: string): string[] =>
   [...conf.matchAll(/\{ (?:service|stream): .*\}|limits .*/g)].map(([line]) => line).sort();
 
@@ -793,7 +793,7 @@ const NATS_USERS = {
   'one user for all agents': ['nats.userPerAgent=false'],
   'no user for agents without their own': ['nats.sharedAgentUser=false', 'nats.agentUsers={weather}'],
   'agents of an earlier version': ['nats.earlierAgents=true'],
-  'accounts of agents': ['nats.agentAccounts=true'],
+  'one account': ['nats.agentAccounts=false'],
   'stream groups': ['streamGroups=4'],
   layouts: ['streamGroups=2', 'layouts[0].shards=64', 'layouts[0].streamGroups=2'],
 };
@@ -821,27 +821,32 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
     });
     rmSync(folder, { recursive: true });
     assert.equal(status, 0, stderr);
-    const names = new LogNames(name === 'prefix' ? 'blue' : '', name === 'stream groups' || name === 'layouts' ? 4 : 1);
+    const prefix = name === 'prefix' ? 'blue' : '';
+    const groups = name === 'stream groups' || name === 'layouts' ? 4 : 1;
+    const names = new LogNames(prefix, groups);
+    const hasAccounts = !['one account', 'agents of an earlier version'].includes(name);
     const users: LogUser[] = [...SERVICE_USERS];
     if (name !== 'no user for agents without their own') users.push(ANY_AGENT);
     else users.push('agent.weather');
     if (name !== 'one user for all agents') users.push('agent.guide');
     for (const user of users) {
-      const block =
-        text.slice(text.indexOf(`user: "${userName(user, name === 'prefix' ? 'blue' : '')}"`)).split('user: ')[1] ?? '';
+      const block = text.slice(text.indexOf(`user: "${userName(user, prefix)}"`)).split('user: ')[1] ?? '';
       const found = [...block.matchAll(/^\s*"(.*)"$/gm)].map(([, subject]) => subject);
       const { publish, publishDenied, subscribe } = permissionsOf(user, names, {
         earlierAgents: name === 'agents of an earlier version',
       });
-      const isShared = name === 'accounts of agents' && user === ANY_AGENT;
-      const ofOthers = isShared ? agentsOf(text).flatMap(agent => [`a2a.read.${agent}`, `a2a.read.${agent}.*`]) : [];
+      const isShared = hasAccounts && user === ANY_AGENT;
+      const ofOthers = isShared
+        ? agentsOf(text).flatMap(agent => ['', '.*'].map(end => names.subject(`a2a.read.${agent}${end}`)))
+        : [];
       // The chart repeats each subject of a stream for the other groups at once.
       assert.deepEqual(found.sort(), [...publish, ...publishDenied, ...ofOthers, ...subscribe].sort(), user);
     }
     // Subjects that pass between the accounts.
-    const everyUser: ServerUser[] = [...serverUsers(agentsOf(text)), ANY_AGENT];
-    const ofCode = accounts(new Map(everyUser.map(user => [user, { text: '' }])));
-    assert.deepEqual(exchanges(text), name === 'accounts of agents' ? exchanges(ofCode) : []);
+    const everyUser: ServerUser[] = serverUsers(agentsOf(text));
+    if (users.includes(ANY_AGENT)) everyUser.push(ANY_AGENT);
+    const ofCode = accounts(new Map(everyUser.map(user => [user, { text: '' }])), { prefix, groups });
+    assert.deepEqual(exchanges(text), hasAccounts ? exchanges(ofCode) : []);
   });
 }
 

@@ -9,7 +9,7 @@ const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release('walls');
 /** All walls at once: policies, and an account of NATS for each agent. `cluster.test.ts` has neither. */
-const VALUES = { nats: { replicas: 1, agentAccounts: true }, console: { enabled: true }, networkPolicy: IPV4_POLICIES };
+const VALUES = { nats: { replicas: 1 }, console: { enabled: true }, networkPolicy: IPV4_POLICIES };
 /** A pod with an HTTP server. Only the policy below protects one, the pod named `closed`. */
 const server = (name: string) => ({
   apiVersion: 'v1',

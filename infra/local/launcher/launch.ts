@@ -9,7 +9,7 @@ import type { Installation } from './installation.ts';
 import { KillRequests } from './kill-requests.ts';
 import { LaunchError } from './launch-error.ts';
 import { boundLog } from './log-file.ts';
-import { natsProcess, requireSameAccount } from './nats-process.ts';
+import { natsProcess, natsVersion } from './nats-process.ts';
 import type { NatsUsers } from './nats-users.ts';
 import type { Options } from './options.ts';
 import { HOST, isPortFree, requireFreePort, urlHost } from './ports.ts';
@@ -133,13 +133,17 @@ function boundLogs(cluster: Cluster, home: Home): void {
 }
 
 /** Loaded on demand, because the operator's own NATS server has its own users. */
-async function createUsers({ agents }: AgentsFile, home: Home, agentAccounts: boolean): Promise<NatsUsers> {
-  const [{ NatsUsers }, { layoutSizesOf }] = await Promise.all([import('./nats-users.ts'), import('@hopline/log-jetstream')]);
+async function createUsers({ agents }: AgentsFile, home: Home, setting: boolean | null, server: string): Promise<NatsUsers> {
+  const [{ agentAccountsFor, NatsUsers }, { layoutSizesOf }] = await Promise.all([
+    import('./nats-users.ts'),
+    import('@hopline/log-jetstream'),
+  ]);
   const names = agents.map(({ name }) => name);
   const later = layoutSizesOf(process.env.HOPLINE_LAYOUTS || '');
   const groups = later.reduce((sum, layout) => sum + layout.groups, Number(process.env.HOPLINE_STREAM_GROUPS || 1));
-  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined, { groups, agentAccounts });
-  requireSameAccount(home, users);
+  const prefix = process.env.HOPLINE_PREFIX || undefined;
+  const agentAccounts = agentAccountsFor(home, { prefix, setting, serverVersion: await natsVersion(server) });
+  const users = new NatsUsers(names, prefix, { groups, agentAccounts });
   users.writeCommandLogins(home.natsUsers);
   return users;
 }
@@ -149,7 +153,7 @@ type Nats = { natsUrl: string; natsUsers: NatsUsers | undefined };
 
 type StartNats = {
   agents: AgentsFile;
-  agentAccounts: boolean;
+  agentAccounts: boolean | null;
   cluster: Cluster;
   home: Home;
   paths: LaunchPaths;
@@ -158,8 +162,8 @@ type StartNats = {
 };
 
 async function startNats({ agents, agentAccounts, cluster, home, paths, run, signal }: StartNats): Promise<Nats> {
-  const natsUsers = await createUsers(agents, home, agentAccounts);
   if (paths.natsServer === null) throw new LaunchError('no nats-server: use `npm start`, or set NATS_URL');
+  const natsUsers = await createUsers(agents, home, agentAccounts, paths.natsServer);
   const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;
   const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.installation.folder, natsUsers));

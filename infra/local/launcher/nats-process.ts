@@ -1,11 +1,13 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Home } from './home.ts';
-import { LaunchError } from './launch-error.ts';
 import { type NatsUsers, writePrivateFile } from './nats-users.ts';
 import { HOST } from './ports.ts';
 import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
+
+const VERSION_MS_MAX = 10_000;
 
 /** `monitor`: port of HTTP without credentials, which lists streams and connections but no records. */
 type NatsPorts = { port: number; monitor: number };
@@ -42,13 +44,13 @@ export function natsConfig(home: Home, { port, monitor }: NatsPorts, users: Nats
   ].join('\n');
 }
 
-/** Throws a LaunchError if the log of this cluster is in the other account: NATS would start with an empty one, and all tasks would seem lost. */
-export function requireSameAccount({ store }: Home, { agentAccounts, logWithOtherAccounts }: NatsUsers): void {
-  if (!existsSync(join(store, logWithOtherAccounts))) return;
-  const [is, set] = agentAccounts ? ['without', 'unset it'] : ['with', 'set it to true'];
-  throw new LaunchError(
-    `the log in ${store} was created ${is} HOPLINE_AGENT_ACCOUNTS: ${set}, choose another HOPLINE_HOME, or move the log (docs/guides/upgrading.md)`,
-  );
+/** Version of a nats-server program, such as `2.15.2`. `unknown` if it does not run; its start then reports the reason. */
+export function natsVersion(server: string): Promise<string> {
+  return new Promise(resolve => {
+    execFile(server, ['--version'], { timeout: VERSION_MS_MAX }, (_error, stdout) => {
+      resolve(/\d+\.\d+\.\d+\S*/.exec(stdout)?.[0] ?? 'unknown');
+    });
+  });
 }
 
 /**

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createHome, homePaths } from './home.ts';
 import { INSTALLATION } from './installation.ts';
-import { natsProcess, requireSameAccount } from './nats-process.ts';
-import { NatsUsers } from './nats-users.ts';
+import { natsProcess } from './nats-process.ts';
+import { agentAccountsFor, NatsUsers } from './nats-users.ts';
 import { serviceProcesses } from './service-processes.ts';
 
 const AGENTS = { folder: '/', path: '/agents.json', agents: ['guide', 'files'].map(name => ({ name, adapter: 'a2a' })) };
@@ -81,24 +81,39 @@ test('passwords are new at each start, in files that only their owner may read, 
   assert.ok(!JSON.stringify(logins).includes(users.loginOf('relay').NATS_PASSWORD), 'services are not listed');
 });
 
-test('a home whose log was created with the other account setting is refused, because NATS would start with an empty log', t => {
+test('a new log gives each agent an account, and an existing log keeps its form', t => {
   const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
   t.after(() => rmSync(home.folder, { recursive: true }));
-  const [one, accounts] = [new NatsUsers(['guide'], 'blue'), new NatsUsers(['guide'], 'blue', { agentAccounts: true })];
-  for (const users of [one, accounts]) requireSameAccount(home, users);
+  const prefix = 'blue';
+  const choose = (setting: boolean | null) => agentAccountsFor(home, { prefix, setting, serverVersion: '2.15.2' });
+  const chooseForOld = (setting: boolean | null) => agentAccountsFor(home, { prefix, setting, serverVersion: '2.9.10' });
   const create = (account: string, stream: string) =>
     mkdirSync(join(home.store, 'jetstream', account, 'streams', stream), { recursive: true });
-  // A different cluster, whose prefix this one does not have.
-  create('$G', 'A2A_LOG');
-  for (const users of [one, accounts]) requireSameAccount(home, users);
-  create('$G', 'blue_A2A_LOG');
-  requireSameAccount(home, one);
-  assert.throws(() => requireSameAccount(home, accounts), {
+  assert.deepEqual([null, true, false].map(choose), [true, true, false]);
+  assert.deepEqual([null, false].map(chooseForOld), [false, false]);
+  assert.throws(() => chooseForOld(true), {
     name: 'LaunchError',
-    message: /^the log in .* was created without HOPLINE_AGENT_ACCOUNTS: unset it, choose another HOPLINE_HOME, or move the log/,
+    message:
+      /^HOPLINE_AGENT_ACCOUNTS=true needs nats-server 2\.10\.0 or newer, and this one is 2\.9\.10: set HOPLINE_NATS_SERVER/,
   });
+  // The log of another cluster, whose prefix this one does not have.
+  create('$G', 'A2A_LOG');
+  assert.deepEqual([null, true, false].map(choose), [true, true, false]);
+
+  create('$G', 'blue_A2A_LOG');
+  assert.deepEqual([null, false].map(choose), [false, false]);
+  assert.throws(() => choose(true), {
+    name: 'LaunchError',
+    message:
+      /^the log in .* was created with HOPLINE_AGENT_ACCOUNTS=false: unset it, choose another HOPLINE_HOME, or move the log/,
+  });
+  create('blue.hopline', 'blue_A2A_LOG');
+  assert.deepEqual([true, false].map(choose), [true, false]);
+  assert.throws(() => choose(null), /has a log of each form: set HOPLINE_AGENT_ACCOUNTS to true or false/);
+
   rmSync(join(home.store, 'jetstream'), { recursive: true });
   create('blue.hopline', 'blue_A2A_LOG');
-  requireSameAccount(home, accounts);
-  assert.throws(() => requireSameAccount(home, one), /was created with HOPLINE_AGENT_ACCOUNTS: set it to true/);
+  assert.deepEqual([null, true].map(choose), [true, true]);
+  assert.throws(() => choose(false), /was created with HOPLINE_AGENT_ACCOUNTS=true/);
+  assert.throws(() => chooseForOld(null), /^LaunchError: the log in .* needs nats-server 2\.10\.0 or newer/);
 });

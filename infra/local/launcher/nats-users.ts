@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMAND_USERS, type CommandLogins } from '@hopline/local-cluster';
 import {
@@ -7,12 +7,15 @@ import {
   accountOf,
   accounts,
   authorization,
+  hasAgentAccounts,
   LogNames,
   type LogUser,
   type ServerUser,
   serverUsers,
   userName,
 } from '@hopline/log-jetstream';
+import type { Home } from './home.ts';
+import { LaunchError } from './launch-error.ts';
 
 /** Bytes of a password, enough that it cannot be guessed. */
 const PASSWORD_BYTES = 24;
@@ -30,31 +33,25 @@ export class NatsUsers {
   readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;
   readonly #prefix: string | undefined;
   readonly #groups: number;
-  readonly agentAccounts: boolean;
+  readonly #agentAccounts: boolean;
 
   /** `groups`: stream groups of the log. `agentAccounts`: each agent has an account of its own. */
   constructor(
     agents: readonly string[],
     prefix: string | undefined,
-    { groups = 1, agentAccounts = false }: { groups?: number; agentAccounts?: boolean } = {},
+    { groups = 1, agentAccounts = true }: { groups?: number; agentAccounts?: boolean } = {},
   ) {
     const users = [...serverUsers(agents), ANY_AGENT] as const;
     this.#passwords = new Map(users.map(user => [user, { text: randomBytes(PASSWORD_BYTES).toString('base64url') }]));
     this.#prefix = prefix;
     this.#groups = groups;
-    this.agentAccounts = agentAccounts;
-  }
-
-  /** Folder of the facts in the store of nats-server, if the log was created with the other setting of `agentAccounts`. */
-  get logWithOtherAccounts(): string {
-    const account = this.agentAccounts ? DEFAULT_ACCOUNT : accountOf('relay', this.#prefix);
-    return join('jetstream', account, 'streams', new LogNames(this.#prefix).factsStreams[0]!);
+    this.#agentAccounts = agentAccounts;
   }
 
   /** For the configuration of nats-server. */
   get configuration(): string {
     const options = { prefix: this.#prefix, groups: this.#groups };
-    return this.agentAccounts ? accounts(this.#passwords, options) : authorization(this.#passwords, options);
+    return this.#agentAccounts ? accounts(this.#passwords, options) : authorization(this.#passwords, options);
   }
 
   loginOf(user: LogUser): NatsLogin {
@@ -73,6 +70,34 @@ export class NatsUsers {
     if (password === undefined) throw new TypeError(`NATS user ${user} does not exist`);
     return { user: userName(user, this.#prefix), password };
   }
+}
+
+type AccountsChoice = { prefix: string | undefined; setting: boolean | null; serverVersion: string };
+
+/**
+ * Whether each agent has an account of its own: `setting`, or without one the form of the log in the home, which is never moved by itself.
+ * A new log gets the accounts if the server can have them. Throws a LaunchError if the setting would make NATS start with an empty log
+ * beside the one that exists, and if the server is too old.
+ */
+export function agentAccountsFor({ store }: Home, { prefix, setting, serverVersion }: AccountsChoice): boolean {
+  const hasLogIn = (account: string) =>
+    existsSync(join(store, 'jetstream', account, 'streams', new LogNames(prefix).factsStreams[0]!));
+  const inOneAccount = hasLogIn(DEFAULT_ACCOUNT);
+  const withAccounts = hasLogIn(accountOf('relay', prefix));
+  if (setting === null && inOneAccount && withAccounts)
+    throw new LaunchError(`the store ${store} has a log of each form: set HOPLINE_AGENT_ACCOUNTS to true or false to choose one`);
+  const canHaveAccounts = hasAgentAccounts(serverVersion);
+  const agentAccounts = setting ?? (withAccounts || (canHaveAccounts && !inOneAccount));
+  const [own, other] = agentAccounts ? [withAccounts, inOneAccount] : [inOneAccount, withAccounts];
+  if (other && !own)
+    throw new LaunchError(
+      `the log in ${store} was created with HOPLINE_AGENT_ACCOUNTS=${!agentAccounts}: unset it, choose another HOPLINE_HOME, or move the log (docs/guides/upgrading.md)`,
+    );
+  if (agentAccounts && !canHaveAccounts)
+    throw new LaunchError(
+      `${withAccounts ? `the log in ${store}` : 'HOPLINE_AGENT_ACCOUNTS=true'} needs nats-server 2.10.0 or newer, and this one is ${serverVersion}: set HOPLINE_NATS_SERVER to a newer one`,
+    );
+  return agentAccounts;
 }
 
 /** A file that only its owner may read, even if it existed with another mode. */

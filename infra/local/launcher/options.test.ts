@@ -16,7 +16,7 @@ test('the defaults are port 8000, the demo, and the home in the checkout', () =>
     natsUrl: null,
     origins: [],
     relays: 1,
-    agentAccounts: false,
+    agentAccounts: null,
     help: false,
   });
 });

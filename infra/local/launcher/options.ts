@@ -24,8 +24,8 @@ export type Options = {
   /** Origins of pages that may use the cluster from a browser, added to HOPLINE_CORS_ORIGINS. */
   origins: string[];
   relays: number;
-  /** Each agent has a NATS account of its own. */
-  agentAccounts: boolean;
+  /** Whether each agent has a NATS account of its own; null leaves it to the log in the home. */
+  agentAccounts: boolean | null;
   help: boolean;
 };
 
@@ -110,14 +110,14 @@ function originOf(text: string): string {
 }
 
 /** An existing server has its own accounts. */
-function agentAccountsOf({ HOPLINE_AGENT_ACCOUNTS: setting = '', NATS_URL: natsUrl }: NodeJS.ProcessEnv): boolean {
+function agentAccountsOf({ HOPLINE_AGENT_ACCOUNTS: setting = '', NATS_URL: natsUrl }: NodeJS.ProcessEnv): boolean | null {
   if (!['', 'true', 'false'].includes(setting))
     throw new LaunchError(`HOPLINE_AGENT_ACCOUNTS must be true or false, not "${setting}"`);
   if (setting === 'true' && natsUrl)
     throw new LaunchError(
       'HOPLINE_AGENT_ACCOUNTS: the server of NATS_URL has accounts of its own (infra/nats): unset one of the two',
     );
-  return setting === 'true';
+  return setting === '' ? null : setting === 'true';
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {

@@ -18,6 +18,12 @@ const FIRST_SEQ_VERSION_MIN: Version = [2, 10, 0];
 /** From this version a consumer may have a list of subjects. Older servers drop the list and deliver the whole stream. */
 const FILTER_LISTS_VERSION_MIN: Version = [2, 10, 0];
 
+/**
+ * Accounts that exchange messages. 2.9.10 ends with a stack overflow (`checkForReverseEntries`) when an agent names a reply subject with a wildcard; in 2.10.29
+ * and 2.11.0 the same message has no effect (test/integration/log/hostile-login.test.ts).
+ */
+const AGENT_ACCOUNTS_VERSION_MIN: Version = [2, 10, 0];
+
 /** A stream may have metadata. */
 const STREAM_METADATA_VERSION_MIN: Version = [2, 10, 0];
 
@@ -57,6 +63,11 @@ export function hasPreferredLeaders(version: string): boolean {
 
 export function hasStreamMetadata(version: string): boolean {
   return isAtLeast(version, STREAM_METADATA_VERSION_MIN);
+}
+
+/** Whether agents may have accounts of their own. */
+export function hasAgentAccounts(version: string): boolean {
+  return isAtLeast(version, AGENT_ACCOUNTS_VERSION_MIN);
 }
 
 export function hasBatchGets(version: string): boolean {

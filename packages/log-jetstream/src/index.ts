@@ -1,4 +1,5 @@
 export type { BackedUpStream } from './backup.ts';
+export { hasAgentAccounts } from './capabilities.ts';
 export { openJetStreamLog } from './jetstream-log.ts';
 export { LAYOUT_AHEAD_MS, LAYOUTS_FORM, layoutSizesOf } from './layouts.ts';
 export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, LogNames, WORK_STREAM } from './names.ts';

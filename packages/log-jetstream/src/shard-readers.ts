@@ -99,6 +99,11 @@ export class ShardReaders {
     return undefined;
   }
 
+  /** Whether a consumer may have the subjects of several shards. */
+  get #canShare(): boolean {
+    return !this.#isDenied && hasFilterLists(this.#connection.nc.info?.version ?? '');
+  }
+
   #gather(ms = GATHER_MS): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
@@ -108,7 +113,7 @@ export class ShardReaders {
 
   /** Begins to read shards. Shards that are near each other are read together. */
   #begin(shards: readonly OpenShard[]): void {
-    const maxSize = this.#isDenied || !hasFilterLists(this.#connection.nc.info?.version ?? '') ? 1 : Number.POSITIVE_INFINITY;
+    const maxSize = this.#canShare ? Number.POSITIVE_INFINITY : 1;
     let group: OpenShard[] = [];
     const groups: OpenShard[][] = [];
     for (const open of shards.toSorted((a, b) => a.next - b.next)) {
@@ -175,9 +180,9 @@ export class ShardReaders {
   #join(): void {
     const newest = Math.max(...[...this.#readings].map(({ position }) => position));
     const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#sizes.distanceMax);
-    const isDue = near.some(({ receivesInVain }) => receivesInVain) || (near.length > 1 && !this.#isDenied);
+    const isDue = near.some(({ receivesInVain }) => receivesInVain) || (near.length > 1 && this.#canShare);
     if (isDue) this.#begin(near.flatMap(reading => reading.leave()));
-    else if ([...this.#readings].some(({ receivesInVain }) => receivesInVain) || (this.#readings.size > 1 && !this.#isDenied))
+    else if ([...this.#readings].some(({ receivesInVain }) => receivesInVain) || (this.#readings.size > 1 && this.#canShare))
       this.#joinSoon();
   }
 }

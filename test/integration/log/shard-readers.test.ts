@@ -9,6 +9,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { loginOf } from '../../support/cluster/cluster.ts';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 const SHARDS = 8;
@@ -211,3 +212,27 @@ for (const isPermitted of [true, false]) {
     await Promise.all(readings.map(reading => reading.stop()));
   });
 }
+
+test('on a server without lists of subjects, each shard keeps a consumer of its own', { timeout: 120_000 }, async t => {
+  await using stack = new AsyncDisposableStack();
+  const nats = await startNats();
+  stack.defer(() => nats.stop());
+  const proxy = await startNatsProxy(nats.port);
+  stack.defer(() => proxy.close());
+  proxy.rewrite = line => line.replace(/("version":")[^"]*/, '$12.9.10');
+  const heartbeats = new Map<string, number>();
+  proxy.lose = ({ subject, header }) => {
+    if (header.includes('Idle Heartbeat')) heartbeats.set(subject, (heartbeats.get(subject) ?? 0) + 1);
+    return false;
+  };
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'old', shards: SHARDS });
+  stack.defer(() => log.close());
+  const readings = [0, 1].map(shard => new Reading(log, shard));
+  stack.defer(async () => {
+    await Promise.all(readings.map(reading => reading.stop()));
+  });
+  // A consumer sends one each second. Those of readers that were joined again and again lived for less than two seconds.
+  await until(() => [...heartbeats.values()].filter(count => count >= 4).length === readings.length, 'consumers that last');
+  t.diagnostic(`${heartbeats.size} consumers`);
+  assert.equal(heartbeats.size, readings.length);
+});

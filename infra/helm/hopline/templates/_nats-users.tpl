@@ -15,7 +15,6 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- $agent := get $all $key -}}
 {{- if $.Values.nats.earlierAgents -}}{{- $_ := set $agent "publish" (concat $agent.publish $agent.earlier) -}}{{- end -}}
 {{- $_ := unset $agent "earlier" -}}
-{{- if not $.Values.nats.agentAccounts -}}{{- range list "services" "toLog" "fromLog" "limits" -}}{{- $_ := unset $agent . -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- $users := omit $all "agent" "anyAgent" -}}
 {{- if .Values.nats.userPerAgent -}}
@@ -26,12 +25,6 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- end -}}
 {{- end -}}
 {{- if or .Values.nats.sharedAgentUser (not .Values.nats.userPerAgent) -}}
-{{- /* The processes of one agent must be in one account, or they could not ask each other. Without reads no agent starts. */ -}}
-{{- if .Values.nats.agentAccounts -}}
-{{- $denied := default (list) $all.anyAgent.publishDenied -}}
-{{- range $key, $user := $users -}}{{- if hasPrefix "agent-" $key -}}{{- $denied = concat $denied $user.toLog -}}{{- end -}}{{- end -}}
-{{- $_ := set $all.anyAgent "publishDenied" $denied -}}
-{{- end -}}
 {{- $_ := set $users "agent" $all.anyAgent -}}
 {{- end -}}
 {{- $groups := int .Values.streamGroups -}}
@@ -80,10 +73,41 @@ letter, because nats-server reads a number as one. Argument: root.
 NATS_{{ . | upper | replace "-" "_" }}_PASSWORD
 {{- end -}}
 
-{{/* The users of nats.conf, in one account, or agents in accounts of their own. */}}
+{{/* Whether the log of this release was created with accounts for agents: `true`, `false`, or empty if it has no log, or if the cluster cannot be asked. */}}
+{{- define "hopline.agentAccountsOfLog" -}}
+{{- $name := printf "%s-nats" (include "hopline.fullname" .) -}}
+{{- $statefulSet := lookup "apps/v1" "StatefulSet" .Release.Namespace $name -}}
+{{- if gt (include "hopline.natsNodes" (dict "root" . "name" $name "statefulSet" $statefulSet) | int) 0 -}}
+{{- $configMap := lookup "v1" "ConfigMap" .Release.Namespace $name -}}
+{{- if $configMap -}}
+{{- contains "\naccounts {" (get $configMap.data "nats.conf") -}}
+{{- else if not .Values.nats.existingSecret -}}
+{{- with lookup "v1" "Secret" .Release.Namespace (include "hopline.natsSecretName" .) -}}
+{{- default "false" (get (default dict .metadata.annotations) "hopline.agent-accounts") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether agents have accounts of their own: `true` or `false`. A log keeps its form. */}}
+{{- define "hopline.agentAccounts" -}}
+{{- if kindIs "bool" .Values.nats.agentAccounts -}}
+{{- .Values.nats.agentAccounts -}}
+{{- else -}}
+{{- default (not .Values.nats.earlierAgents | toString) (include "hopline.agentAccountsOfLog" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The users of nats.conf: agents in accounts of their own, or all in one account. */}}
 {{- define "hopline.natsAuthorization" -}}
 {{- $users := fromJson (include "hopline.natsUsers" .) -}}
-{{- if .Values.nats.agentAccounts -}}
+{{- if eq (include "hopline.agentAccounts" .) "true" -}}
+{{- /* The processes of one agent must be in one account, or they could not ask each other. Without reads no agent starts. */ -}}
+{{- with $users.agent -}}
+{{- $denied := default (list) .publishDenied -}}
+{{- range $key, $user := $users -}}{{- if hasPrefix "agent-" $key -}}{{- $denied = concat $denied $user.toLog -}}{{- end -}}{{- end -}}
+{{- $_ := set . "publishDenied" $denied -}}
+{{- end -}}
 {{- $log := $users.relay.account -}}
 accounts {
   {{ $log | quote }}: {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { READ_PREFIX, readerSubject, readSubject, WORK_PREFIX } from '@hopline/events';
-import { isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
+import { type Entry, isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, headers as natsHeaders } from '@nats-io/nats-core';
 import { decodeFacts } from '../codec.ts';
@@ -14,14 +14,16 @@ import { isStreamNotFound } from '../missing-stream.ts';
 import { BUCKETS } from '../names.ts';
 import { isTransient, retry } from '../retry.ts';
 import { inboxOf } from '../users.ts';
+import { AnswerBudget } from './answer-budget.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, withAnswer } from './answers.ts';
 import { Feeds } from './feeds.ts';
+import { JoinedRead } from './joined-read.ts';
 import { ReadRights } from './read-rights.ts';
-import { parseReadSubject, parseRequest, type ReadRequest } from './requests.ts';
+import { messagesFor, parseReadSubject, parseRequest, RECORDS_PER_ANSWER_MAX, type ReadRequest } from './requests.ts';
 
-/** Records and bytes of one answer. The agent requests the rest, and thus decides how fast it reads. */
-const RECORDS_PER_ANSWER_MAX = 512;
 const BYTES_PER_ANSWER_MAX = 1024 * 1024;
+/** An answer with more messages is on its way until NATS has received all of them. */
+const FLUSHED_MESSAGES_MIN = 16;
 /** Half of the largest message that NATS accepts by default. */
 const JSON_PART_BYTES = 512 * 1024;
 /**
@@ -50,14 +52,16 @@ export class ReadService {
   readonly #deps: ReadServiceDeps;
   readonly #rights: ReadRights;
   readonly #feeds: Feeds;
+  readonly #leases: JoinedRead<Entry<LeaseValue>[]>;
   readonly #prefix: string;
   /** Requests in progress by agent. */
-  readonly #open = new Map<string, number>();
+  readonly #open = new Map<string, { count: number; budget: AnswerBudget }>();
 
   constructor(deps: ReadServiceDeps) {
     this.#deps = deps;
     const { connection, facts } = deps;
     this.#rights = new ReadRights(facts);
+    this.#leases = new JoinedRead(() => deps.leases.match(['shard.*']));
     this.#feeds = new Feeds({ connection, facts, rights: this.#rights, reader: randomUUID(), agentTasksMax: deps.agentTasksMax });
     this.#prefix = `${connection.names.subject(READ_PREFIX)}.`;
     const onMsg = (msg: Msg) => this.#onMsg(msg);
@@ -83,20 +87,23 @@ export class ReadService {
       if (request.op === 'keep' || request.op === 'leave') this.#feeds.handle(agent, request);
       return;
     }
-    const open = this.#open.get(agent) ?? 0;
-    if (open >= REQUESTS_AT_ONCE_MAX) return;
-    this.#open.set(agent, open + 1);
-    void this.#answer(new Answer(this.#deps.connection, msg.reply!), agent, request).finally(() => {
-      const left = this.#open.get(agent)! - 1;
-      if (left > 0) this.#open.set(agent, left);
-      else this.#open.delete(agent);
+    const open = this.#open.get(agent) ?? { count: 0, budget: new AnswerBudget() };
+    if (open.count >= REQUESTS_AT_ONCE_MAX) return;
+    open.count += 1;
+    this.#open.set(agent, open);
+    void this.#answer(new Answer(this.#deps.connection, msg.reply!), agent, request, open.budget).finally(() => {
+      open.count -= 1;
+      if (open.count === 0) this.#open.delete(agent);
     });
   }
 
-  async #answer(answer: Answer, agent: string, request: ReadRequest): Promise<void> {
+  async #answer(answer: Answer, agent: string, request: ReadRequest, budget: AnswerBudget): Promise<void> {
     const timer = setInterval(() => answer.goesOn(), GOES_ON_MS);
     try {
-      await this.#read(answer, agent, request);
+      await budget.run(messagesFor(request, this.#deps.connection.layouts.shards), async () => {
+        await this.#read(answer, agent, request);
+        if (answer.count > FLUSHED_MESSAGES_MIN) await this.#deps.connection.nc.flush().catch(() => {});
+      });
     } catch (error) {
       // A missing stream may be created later, but the agent must know that it is missing.
       const isFinal = error instanceof JetStreamApiError && (isStreamNotFound(error) || !isTransient(error));
@@ -138,7 +145,7 @@ export class ReadService {
       }
       case 'listed': {
         // The other members of a lease name tasks.
-        for (const { key, value, revision } of await this.#deps.leases.match(['shard.*']))
+        for (const { key, value, revision } of await this.#leases.read())
           answer.value(revision, { owner: value.owner, ...(value.listed && { listed: true }) }, key);
         return answer.end({});
       }

@@ -43,6 +43,8 @@ export type FeedRequest =
  */
 export type FollowedTask = { n: number; task: string; after: number; skipsText?: true; watch?: true };
 
+/** Records of one answer. The agent requests the rest, and thus decides how fast it reads. */
+export const RECORDS_PER_ANSWER_MAX = 512;
 /** Tasks in one request. */
 export const FOLLOWS_PER_REQUEST_MAX = 256;
 const TASKS_PER_REQUEST_MAX = 1_024;
@@ -139,4 +141,24 @@ function isOwner(value: unknown): boolean {
 export function parseReadSubject(subject: string, prefix: string): { agent: string; reader: string | undefined } | undefined {
   const [agent = '', reader, ...more] = subject.slice(prefix.length).split('.');
   return subject.startsWith(prefix) && isAgentName(agent) && more.length === 0 ? { agent, reader } : undefined;
+}
+
+/**
+ * About how many messages a relay receives and sends for an answer. `shards`: of the log. The lists of tasks that filters match are not known before they
+ * are read.
+ */
+export function messagesFor(request: ReadRequest, shards: number): number {
+  switch (request.op) {
+    case 'newest-of':
+    case 'follow':
+      return request.tasks.length;
+    case 'read':
+      return RECORDS_PER_ANSWER_MAX;
+    case 'lists':
+      return request.filters.length;
+    case 'listed':
+      return shards;
+    default:
+      return 1;
+  }
 }
