@@ -44,6 +44,7 @@ export type {
   SendRequest,
   SubscribeRequest,
 } from './requests.ts';
+export { parseRetryAfter } from './retry-after.ts';
 export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS_MAX } from './schema/limits.ts';
 export type { SseEvent, SseFrame } from './sse.ts';
 export {
