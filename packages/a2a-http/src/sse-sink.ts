@@ -3,6 +3,7 @@ import {
   type A2AError,
   type Dialect,
   type DialectName,
+  escapeLineSeparators,
   SSE_CONTENT_TYPE,
   sseComment,
   sseFrame,
@@ -48,7 +49,7 @@ function encoderOf(dialect: Dialect, form: GenerationForm | undefined): EventEnc
   const encoder: EventEncoder<string> = {
     encode: (event, artifactIndex, generation) => {
       const extended = form === undefined ? event : form.event(event, generation);
-      return dialect.frameText(dialect.encodeEvent(extended, artifactIndex));
+      return escapeLineSeparators(dialect.frameText(dialect.encodeEvent(extended, artifactIndex)));
     },
   };
   ofForm.set(dialect, encoder);
@@ -123,7 +124,7 @@ export class SseSink implements EventSink {
     this.#form = generationForm(extensions);
     this.#encoder = encoderOf(dialect, this.#form);
     this.#framing = framing;
-    this.#before = `data: ${framing.before}`;
+    this.#before = escapeLineSeparators(`data: ${framing.before}`);
     this.#after = `${framing.after}\n\n`;
   }
 
@@ -184,13 +185,13 @@ export class SseSink implements EventSink {
     const results = this.#dialect.encodeSnapshot(extended);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';
-      this.#frames += `${id}${this.#before}${this.#dialect.frameText(result)}${this.#after}`;
+      this.#frames += `${id}${this.#before}${escapeLineSeparators(this.#dialect.frameText(result))}${this.#after}`;
     }
   }
 
   /** Adds frames that the caller has encoded. */
   addFrames(frames: string): void {
-    this.#frames += frames;
+    this.#frames += escapeLineSeparators(frames);
   }
 
   addGap(missing: Gap): void {
@@ -285,7 +286,7 @@ export class SseSink implements EventSink {
 
   #failure(error: A2AError): string {
     const { failureEvent: event } = this.#framing;
-    const data = JSON.stringify(this.#framing.failure(error, this.#dialect.name));
+    const data = escapeLineSeparators(JSON.stringify(this.#framing.failure(error, this.#dialect.name)));
     return sseFrame({ ...(event !== undefined && { event }), data });
   }
 }

@@ -50,6 +50,7 @@ export type { SseEvent, SseFrame } from './sse.ts';
 export {
   decodeSse,
   decodeSseBatches,
+  escapeLineSeparators,
   SSE_CONTENT_TYPE,
   SSE_EVENT_BYTES_MAX,
   SseDecoder,
