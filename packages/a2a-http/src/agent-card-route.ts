@@ -6,9 +6,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 const CARD_AGE_S = 30;
 
 /**
- * GET of the card at both well-known paths, also below `/a2a` for clients that are given that address, with an ETag ([A2A 1.0] 8.6). Last-Modified is the time at which this process first
- * served this content; replicas differ, so conditional requests use only the ETag. A signed card also has the keys to verify it
- * (RFC 7517 5).
+ * GET of the card at both well-known paths, also below `/a2a` for clients that are given that address, with an ETag ([A2A 1.0] 8.6).
+ * Last-Modified is the time at which this process first served this content; replicas differ, so conditional requests use only the ETag. A
+ * signed card also has the keys to verify it (RFC 7517 5).
  */
 export function registerAgentCard(app: FastifyInstance, card: PublishedCard): void {
   let served = { etag: '', since: '' };

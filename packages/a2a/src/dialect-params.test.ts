@@ -5,7 +5,7 @@ import { DIALECTS } from './dialects.ts';
 import { A2AError } from './errors.ts';
 import { GENERATION_MAX, ID_CHARS_MAX, PARTS_MAX } from './schema/limits.ts';
 
-const { '1.0': v10, '0.3': v03 } = DIALECTS;
+const { '1.0': v10, '0.3': v03, legacy } = DIALECTS;
 const text10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
 const text03 = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
 
@@ -19,6 +19,37 @@ function refusal(decode: () => unknown): A2AError {
   }
   assert.fail('was accepted');
 }
+
+/** A message with these bytes, in each dialect. */
+function sentBytes(raw: string): (string | undefined)[] {
+  const file = { kind: 'file', file: { bytes: raw } };
+  const sent = [
+    v10.decodeSend({ message: { ...text10, parts: [{ text: 'x' }, { raw }] } }),
+    v03.decodeSend({ message: { ...text03, parts: [{ kind: 'text', text: 'x' }, file] } }),
+    legacy.decodeSend({
+      id: 't',
+      message: {
+        role: 'user',
+        parts: [
+          { type: 'text', text: 'x' },
+          { ...file, type: 'file' },
+        ],
+      },
+    }),
+  ];
+  return sent.map(({ message }) => message.parts[1]?.raw);
+}
+
+test('bytes in either alphabet, with or without padding, are kept in standard base64', () => {
+  for (let length = 0; length < 9; length += 1) {
+    const bytes = Buffer.from([0xfb, 0xff, 0xbf, 0x3e, 0xff, 0xef, 0xbe, 0xfb, 0xff].slice(0, length));
+    const standard = bytes.toString('base64');
+    for (const written of [standard, bytes.toString('base64url'), standard.replaceAll('=', '')])
+      assert.deepEqual(sentBytes(written), [standard, standard, standard], written);
+  }
+  for (const raw of ['A', 'AAAAA', 'AAAA=A', 'AAAAA==='])
+    assert.match(refusal(() => sentBytes(raw)).message, /parts\[1\].*base64/, raw);
+});
 
 test('an error names wrong params by path and rule, and never quotes them [S0-43 S4-32]', () => {
   const secret = 'SECRET-VALUE';
