@@ -3,7 +3,6 @@ import {
   type A2AError,
   type Dialect,
   type DialectName,
-  escapeLineSeparators,
   SSE_CONTENT_TYPE,
   sseComment,
   sseFrame,
@@ -54,6 +53,17 @@ function encoderOf(dialect: Dialect, form: GenerationForm | undefined): EventEnc
   };
   ofForm.set(dialect, encoder);
   return encoder;
+}
+
+/** Python's `str.splitlines` ends lines here, too. JSON text may contain them, but neither LF nor CR. */
+const SEPARATORS = /[\u0085\u2028\u2029]/g;
+
+/**
+ * JSON text, or whole frames of it, in which each of these characters is an escape. The SDK of A2A for Python reads the lines of a stream with
+ * httpx, which splits at them, so one in a text would break the whole stream.
+ */
+function escapeLineSeparators(json: string): string {
+  return json.replace(SEPARATORS, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /**

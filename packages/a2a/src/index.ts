@@ -50,7 +50,6 @@ export type { SseEvent, SseFrame } from './sse.ts';
 export {
   decodeSse,
   decodeSseBatches,
-  escapeLineSeparators,
   SSE_CONTENT_TYPE,
   SSE_EVENT_BYTES_MAX,
   SseDecoder,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { collect } from '../../../test/kit/collect.ts';
 import { A2AError } from './errors.ts';
-import { decodeSse, decodeSseBatches, escapeLineSeparators, type SseEvent, sseComment, sseFrame } from './sse.ts';
+import { decodeSse, decodeSseBatches, type SseEvent, sseComment, sseFrame } from './sse.ts';
 
 async function* bytes(text: string, cuts: number[] = []): AsyncGenerator<Uint8Array> {
   const all = Buffer.from(text, 'utf8');
@@ -21,18 +21,6 @@ test('a frame is one line of data and ends with an empty one [S2-26]', () => {
   assert.equal(sseFrame({ event: 'gap', data: 'a\r\nb\nc\rd' }), 'event: gap\ndata: a\ndata: b\ndata: c\ndata: d\n\n');
   assert.equal(sseFrame({ retryMs: 500, event: 'drain', data: '' }), 'retry: 500\nevent: drain\ndata: \n\n');
   assert.equal(sseComment('ok'), ': ok\n\n');
-});
-
-test('JSON has none of the characters at which Python ends a line, and the same value', () => {
-  const lineEnds = [...'\n\r\u000b\u000c\u001c\u001d\u001e\u0085\u2028\u2029'];
-  const text = `${lineEnds.join('x')}👩‍🚀`;
-  const json = escapeLineSeparators(JSON.stringify({ text }));
-  assert.deepEqual(
-    lineEnds.filter(character => json.includes(character)),
-    [],
-  );
-  assert.deepEqual(JSON.parse(json), { text });
-  assert.equal(escapeLineSeparators('{"a":"é👩‍🚀"}'), '{"a":"é👩‍🚀"}');
 });
 
 test('the decoder accepts CRLF, CR, comments, several data lines and a byte order mark, and drops a truncated frame [S2-26]', async () => {

@@ -22,17 +22,6 @@ export function sseFrame(frame: SseFrame): string {
   return `${written}\n`;
 }
 
-/** Python's `str.splitlines` ends lines here as well. JSON text may contain them, but no line end of its own. */
-const SEPARATORS = /[\u0085\u2028\u2029]/g;
-
-/**
- * JSON text, or whole frames of it, in which each of these characters is an escape. The SDK of A2A for Python reads the lines of a stream with
- * httpx, which splits at them, so one in a text would break the whole stream.
- */
-export function escapeLineSeparators(json: string): string {
-  return json.replace(SEPARATORS, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
 /** A comment: keeps a connection open, and clients ignore it. */
 export function sseComment(text: string): string {
   return `: ${text}\n\n`;
