@@ -1,4 +1,4 @@
-import { A2AError } from '../errors.ts';
+import { invalidMember } from '../errors.ts';
 import { type JsonObject, metadata, object, present, texts } from '../json-value.ts';
 import type { CancelRequest, GetTaskRequest, NewPushConfig, SendRequest, SubscribeRequest } from '../requests.ts';
 import type { Message } from '../types.ts';
@@ -70,9 +70,6 @@ export function withStandardBase64(message: Message): Message {
 function standard(raw: string, index: number): string {
   if (raw.length % 4 === 0 && !/[-_]/.test(raw)) return raw;
   const digits = raw.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
-  if (digits.length % 4 === 1)
-    throw new A2AError('INVALID_PARAMS', {
-      detail: `params.message.parts[${index}] must have base64 of a whole number of bytes`,
-    });
+  if (digits.length % 4 === 1) throw invalidMember(`message.parts[${index}].raw`, 'must be base64 of a whole number of bytes');
   return digits.padEnd(Math.ceil(digits.length / 4) * 4, '=');
 }
