@@ -8,7 +8,8 @@ import { pythonWith } from '../support/agents/python-agent.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '  done ✅'];
+/** The last token ends lines in Python, but not in an event stream. */
+const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '  done ✅', '\u0085\u2028\u2029.'];
 const CLIENT_MS_MAX = 60_000;
 const HOOK = 'https://hooks.example.org/';
 

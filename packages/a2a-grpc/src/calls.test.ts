@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { status } from '@grpc/grpc-js';
+import { compressionAlgorithms, status } from '@grpc/grpc-js';
 import { A2AError } from '@hopline/a2a';
 import { DRAFT_EXTENSION_URI, draftExtension, RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
 import { until } from '../../../test/kit/until.ts';
@@ -95,6 +96,19 @@ test('an invalid request gets a status with its reason, and nothing is stored [S
   }
   assert.equal((await client.call('ListTasks', {})).totalSize, undefined);
   assert.equal(rig.open(), 0);
+});
+
+test('compressed requests of a call and of a stream are read', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  for (const algorithm of [compressionAlgorithms.deflate, compressionAlgorithms.gzip]) {
+    const client = rig.client({ 'grpc.default_compression_algorithm': algorithm });
+    const message = () => ({ message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x'.repeat(5_000) }] } });
+    const sent = await client.call('SendMessage', message());
+    assert.equal(sent.task.history[0].parts[0].text.length, 5_000);
+    const [first] = await client.stream('SendStreamingMessage', message()).take(1);
+    assert.equal(first.task.history[0].parts[0].text.length, 5_000);
+  }
 });
 
 test('the 1.0 service accepts only 1.0 and its patches [C-6]', async t => {

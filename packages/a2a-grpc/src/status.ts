@@ -1,6 +1,6 @@
 import { fromJson, toBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
-import { type A2AError, errorInfos } from '@hopline/a2a';
+import { type A2AError, errorDetails } from '@hopline/a2a';
 import { retryAfterMs } from '@hopline/a2a-server';
 import { messageType, registry } from './messages.ts';
 
@@ -13,7 +13,7 @@ export type GrpcStatus = {
   /** One sentence, for `grpc-message`. */
   message: string;
   /**
-   * google.rpc.Status, for `grpc-status-details-bin`: the same status with a google.rpc.ErrorInfo, and a google.rpc.RetryInfo where HTTP
+   * google.rpc.Status, for `grpc-status-details-bin`: the same status with the details of HTTP, and a google.rpc.RetryInfo where HTTP
    * has Retry-After.
    */
   details: Uint8Array;
@@ -25,6 +25,6 @@ export function grpcStatus(error: A2AError, retryMs: number | undefined): GrpcSt
   const code = status[error.row.grpc as keyof typeof status];
   const delayMs = retryAfterMs(error) === undefined ? undefined : retryMs;
   const retry = delayMs === undefined ? [] : [{ '@type': RETRY_INFO, retryDelay: `${delayMs / 1000}s` }];
-  const details = [...errorInfos(error), ...retry];
+  const details = [...errorDetails(error), ...retry];
   return { code, message, details: toBinary(STATUS, fromJson(STATUS, { code, message, details }, { registry })) };
 }

@@ -6,13 +6,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 const CARD_AGE_S = 30;
 
 /**
- * GET of the card at both well-known paths, with an ETag ([A2A 1.0] 8.6). Last-Modified is the time at which this process first
- * served this content; replicas differ, so conditional requests use only the ETag. A signed card also has the keys to verify it
- * (RFC 7517 5).
+ * GET of the card at both well-known paths, also below `/a2a` for clients that are given that address, with an ETag ([A2A 1.0] 8.6).
+ * Last-Modified is the time at which this process first served this content; replicas differ, so conditional requests use only the ETag. A
+ * signed card also has the keys to verify it (RFC 7517 5).
  */
 export function registerAgentCard(app: FastifyInstance, card: PublishedCard): void {
   let served = { etag: '', since: '' };
-  for (const path of AGENT_CARD_PATHS) {
+  for (const path of AGENT_CARD_PATHS.flatMap(path => [path, `/a2a${path}`])) {
     app.get(path, async (request, reply) => {
       const { json, etag } = await card.current();
       if (etag !== served.etag) served = { etag, since: new Date().toUTCString() };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { PUSH_CONFIGS_MAX } from '@hopline/a2a';
 import { call, openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
 import { type RestRequest, rest } from './rest.test-kit.ts';
@@ -85,6 +86,29 @@ test('whatever the body is, an unknown path gets 404 and an unsupported method 4
     }
   }
   assert.equal((await rest(rig, 'QUERY /v1/tasks', { headers: { 'a2a-version': '' } })).status, 405);
+});
+
+test('a compressed body is refused with the coding that is accepted, in every binding; identity is accepted', async t => {
+  const rig = await openRig(t);
+  const json = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: 'x' } });
+  for (const path of ['/', '/message:send', '/v1/message:send']) {
+    const version = path.startsWith('/v1') ? '0.3' : '1.0';
+    const headers = { 'content-type': 'application/json', 'a2a-version': version };
+    for (const coding of ['gzip', 'br', 'identity, gzip']) {
+      const request = { method: 'POST', headers: { ...headers, 'content-encoding': coding }, body: gzipSync(json) };
+      const response = await fetch(rig.url + path, request);
+      const text = await response.text();
+      assert.deepEqual([response.status, response.headers.get('accept-encoding')], [415, 'identity'], path);
+      assert.match(text, /CONTENT_TYPE_NOT_SUPPORTED/);
+      assert.match(text, /the body must not be compressed/);
+    }
+    const plain = await fetch(rig.url + path, {
+      method: 'POST',
+      headers: { ...headers, 'content-encoding': 'Identity' },
+      body: json,
+    });
+    assert.doesNotMatch(await plain.text(), /compressed/);
+  }
 });
 
 test('framework faults below /v1 are reported in the form of the request’s version', async t => {

@@ -194,7 +194,8 @@ test('one connection serves requests up to its limit', async t => {
 test('the card is at both well-known paths, with an ETag [S3-1 C-13]', async t => {
   const rig = await openRig(t);
   const since = new Set<string | null>();
-  for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
+  const paths = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
+  for (const path of paths.flatMap(one => [one, `/a2a${one}`])) {
     const response = await fetch(`${rig.url}${path}`);
     const card = (await response.json()) as { name: string; capabilities: { streaming: boolean } };
     assert.deepEqual([card.name, card.capabilities.streaming], ['test', true]);
@@ -207,6 +208,15 @@ test('the card is at both well-known paths, with an ETag [S3-1 C-13]', async t =
   const [first, ...others] = since;
   assert.deepEqual(others, []);
   assert(Date.parse(first!) <= Date.now());
+});
+
+test('the address with a path works with and without a slash at its end', async t => {
+  const rig = await openRig(t);
+  for (const path of ['/', '/a2a', '/a2a/']) {
+    const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: rpc('tasks/get', { id: 'x' }) };
+    const answer = (await (await fetch(`${rig.url}${path}`, request)).json()) as RpcAnswer;
+    assert.equal(answer.error?.code, -32001, path);
+  }
 });
 
 test('a request without an id gets id null, and one sent in pieces is read whole', async t => {

@@ -10,7 +10,7 @@ import type { Front } from './front.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { registerOpenApi } from './openapi/openapi.ts';
 import { discardRefusedBodies } from './refused-body.ts';
-import { guardBodies, guardHosts, guardPages, type RequestGuardOptions } from './request-guard.ts';
+import { guardBodies, guardHosts, guardPages, type RequestGuardOptions, refuseCodings } from './request-guard.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
 import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
@@ -42,7 +42,8 @@ export type A2AHttpOptions = {
 export const CLOSE_MS_MAX = 6_000;
 
 const JSON_TYPES = ['application/json', 'application/a2a+json'];
-const PATHS = ['/', '/a2a'];
+/** httpx appends a slash to the path of a base URL. */
+const PATHS = ['/', '/a2a', '/a2a/'];
 
 /**
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April
@@ -77,6 +78,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
       takeJsonBytes(scope, limits);
       allowPages(scope, cors);
       if (guard !== undefined) guardPages(scope, guard);
+      refuseCodings(scope);
       guardBodies(scope, server);
       register(scope, server, options);
     });

@@ -53,6 +53,23 @@ export function guardHosts(app: FastifyInstance, { hosts }: RequestGuardOptions)
   });
 }
 
+/**
+ * Refuses a body in a content coding, such as gzip, and names the only one that is accepted (RFC 9110 15.5.16). Its bytes would otherwise be
+ * reported as invalid JSON. Bodies are small, and a bound of decompressed bytes would be one more to keep.
+ */
+export function refuseCodings(scope: FastifyInstance): void {
+  scope.addHook('onRequest', async ({ headers }, reply) => {
+    const coding = headers['content-encoding']?.trim().toLowerCase() ?? '';
+    if (coding === '' || coding === IDENTITY) return;
+    reply.header('accept-encoding', IDENTITY);
+    const detail = 'the body must not be compressed: send it without content-encoding';
+    throw new RefusedRequest(415, new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail }));
+  });
+}
+
+/** No coding (RFC 9110 12.5.3). */
+const IDENTITY = 'identity';
+
 /** Bytes of a body that is read, and parsed, before its caller is known: the error of a small request then has its id. */
 export const UNKNOWN_CALLER_BODY_BYTES_MAX = 16 * 1024;
 

@@ -34,6 +34,28 @@ test('viewers of one event get it with the ids of their own requests, in their o
   }
 });
 
+/** Everything at which `str.splitlines` of Python ends a line. */
+const LINE_ENDS = [...'\n\r\u000b\u000c\u001c\u001d\u001e\u0085\u2028\u2029'];
+const SEPARATED = LINE_ENDS.join('é');
+
+test('no character of a text ends a line of the stream, also for clients that split it as Python does', async t => {
+  const rig = await openRig(t);
+  const asking = await open(rig, 'stream', sendParams(userMessage(SEPARATED)), { id: SEPARATED });
+  const [created] = (await asking.take(1)) as [Frame];
+  const taskId: string = created.rpc.result.task.id;
+  await rig.relay.openArtifact(taskId, 'l');
+  await rig.relay.text(taskId, 'l', SEPARATED);
+  const viewer = await open(rig, 'subscribe', { id: taskId }, { id: SEPARATED });
+  for (const [{ data, rpc }] of [[created], await asking.take(1), await viewer.take(1)] as [Frame][]) {
+    assert.deepEqual(
+      LINE_ENDS.filter(character => data.includes(character)),
+      [],
+    );
+    assert.equal(rpc.id, SEPARATED);
+    assert(JSON.stringify(rpc.result).includes(JSON.stringify(SEPARATED)));
+  }
+});
+
 const OK = ': ok\n\n';
 const STALL_MS = 30_000;
 const DIALECT = DIALECTS['1.0'];

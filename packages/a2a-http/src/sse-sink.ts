@@ -48,11 +48,22 @@ function encoderOf(dialect: Dialect, form: GenerationForm | undefined): EventEnc
   const encoder: EventEncoder<string> = {
     encode: (event, artifactIndex, generation) => {
       const extended = form === undefined ? event : form.event(event, generation);
-      return dialect.frameText(dialect.encodeEvent(extended, artifactIndex));
+      return escapeLineSeparators(dialect.frameText(dialect.encodeEvent(extended, artifactIndex)));
     },
   };
   ofForm.set(dialect, encoder);
   return encoder;
+}
+
+/** Python's `str.splitlines` ends lines here, too. JSON text may contain them, but neither LF nor CR. */
+const SEPARATORS = /[\u0085\u2028\u2029]/g;
+
+/**
+ * JSON text, or whole frames of it, in which each of these characters is an escape. The SDK of A2A for Python reads the lines of a stream with
+ * httpx, which splits at them, so one in a text would break the whole stream.
+ */
+function escapeLineSeparators(json: string): string {
+  return json.replace(SEPARATORS, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /**
@@ -123,7 +134,7 @@ export class SseSink implements EventSink {
     this.#form = generationForm(extensions);
     this.#encoder = encoderOf(dialect, this.#form);
     this.#framing = framing;
-    this.#before = `data: ${framing.before}`;
+    this.#before = escapeLineSeparators(`data: ${framing.before}`);
     this.#after = `${framing.after}\n\n`;
   }
 
@@ -184,13 +195,13 @@ export class SseSink implements EventSink {
     const results = this.#dialect.encodeSnapshot(extended);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';
-      this.#frames += `${id}${this.#before}${this.#dialect.frameText(result)}${this.#after}`;
+      this.#frames += `${id}${this.#before}${escapeLineSeparators(this.#dialect.frameText(result))}${this.#after}`;
     }
   }
 
   /** Adds frames that the caller has encoded. */
   addFrames(frames: string): void {
-    this.#frames += frames;
+    this.#frames += escapeLineSeparators(frames);
   }
 
   addGap(missing: Gap): void {
@@ -285,7 +296,7 @@ export class SseSink implements EventSink {
 
   #failure(error: A2AError): string {
     const { failureEvent: event } = this.#framing;
-    const data = JSON.stringify(this.#framing.failure(error, this.#dialect.name));
+    const data = escapeLineSeparators(JSON.stringify(this.#framing.failure(error, this.#dialect.name)));
     return sseFrame({ ...(event !== undefined && { event }), data });
   }
 }

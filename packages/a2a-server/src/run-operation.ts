@@ -1,4 +1,4 @@
-import { A2AError, type Operation } from '@hopline/a2a';
+import { A2AError, invalidMember, type Operation } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
 import { A2A_METHOD, type A2aMethod, ATTR, fromCaller, ownerAttributes, SPAN, startHop } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationHandler, ServerRequest } from './a2a-server.ts';
@@ -142,6 +142,6 @@ function contextOf(server: A2AServer, request: ServerRequest, accepted: Accepted
 function tenantOf({ dialect, params }: ServerRequest): string | undefined {
   const { tenant = null } = (params ?? {}) as { tenant?: unknown };
   if (dialect.name !== '1.0' || tenant === null || tenant === '') return undefined;
-  if (typeof tenant !== 'string') throw new A2AError('INVALID_PARAMS', { detail: 'params.tenant must be a string' });
+  if (typeof tenant !== 'string') throw invalidMember('tenant', 'must be a string');
   return tenant;
 }

@@ -14,6 +14,7 @@ export { textOf } from './fold.ts';
 export type { JsonObject } from './json-value.ts';
 export { isObject, present } from './json-value.ts';
 export type { NewPushConfig, SendRequest } from './requests.ts';
+export { parseRetryAfter } from './retry-after.ts';
 export { decodeSse, SSE_CONTENT_TYPE } from './sse.ts';
 export type {
   Artifact,

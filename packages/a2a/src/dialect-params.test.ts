@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { operationOf } from './dialect.ts';
+import { decodeListTasks } from './dialect-1.0/list-tasks.ts';
 import { DIALECTS } from './dialects.ts';
-import { A2AError } from './errors.ts';
+import { A2AError, errorDetails } from './errors.ts';
 import { GENERATION_MAX, ID_CHARS_MAX, PARTS_MAX } from './schema/limits.ts';
 
-const { '1.0': v10, '0.3': v03 } = DIALECTS;
+const { '1.0': v10, '0.3': v03, legacy } = DIALECTS;
 const text10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
 const text03 = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
+
+type BadRequest = { '@type': string; fieldViolations: { field: string; description: string }[] };
 
 function refusal(decode: () => unknown): A2AError {
   try {
@@ -19,6 +22,56 @@ function refusal(decode: () => unknown): A2AError {
   }
   assert.fail('was accepted');
 }
+
+/** A message with these bytes, in each dialect. */
+function sentBytes(raw: string): (string | undefined)[] {
+  const file = { kind: 'file', file: { bytes: raw } };
+  const sent = [
+    v10.decodeSend({ message: { ...text10, parts: [{ text: 'x' }, { raw }] } }),
+    v03.decodeSend({ message: { ...text03, parts: [{ kind: 'text', text: 'x' }, file] } }),
+    legacy.decodeSend({
+      id: 't',
+      message: {
+        role: 'user',
+        parts: [
+          { type: 'text', text: 'x' },
+          { ...file, type: 'file' },
+        ],
+      },
+    }),
+  ];
+  return sent.map(({ message }) => message.parts[1]?.raw);
+}
+
+test('a wrong member is named by its path and its rule, in details that each binding has [S4-32]', () => {
+  for (const [decode, field, description] of [
+    [() => v10.decodeSend({ message: { ...text10, role: 'x' } }), 'message.role', 'must be ROLE_USER or ROLE_AGENT'],
+    [() => v10.decodeSend({ message: { ...text10, parts: [{}] } }), 'message.parts[0]', /^must have exactly one of/],
+    [() => v10.decodeSend({ message: { ...text10, parts: [{ raw: 'A' }] } }), 'message.parts[0].raw', /whole number of bytes$/],
+    [() => decodeListTasks({ statusTimestampAfter: '2026-99-01T00:00:00Z' }), 'statusTimestampAfter', 'must be a valid time'],
+    [() => decodeListTasks({ pageSize: 0 }), 'pageSize', 'must be >= 1'],
+  ] as [() => unknown, string, string | RegExp][]) {
+    const error = refusal(decode);
+    const [info, bad, ...rest] = errorDetails(error) as [{ reason: string }, BadRequest, ...unknown[]];
+    assert.deepEqual([info.reason, bad['@type'], rest], ['INVALID_PARAMS', 'type.googleapis.com/google.rpc.BadRequest', []]);
+    assert.equal(bad.fieldViolations[0]?.field, field);
+    assert.equal(error.message, `Invalid params: params.${field} ${bad.fieldViolations[0]?.description}`);
+    if (typeof description === 'string') assert.equal(bad.fieldViolations[0]?.description, description);
+    else assert.match(bad.fieldViolations[0]?.description ?? '', description);
+  }
+  assert.equal(errorDetails(refusal(() => v10.decodeSend([]))).length, 1);
+});
+
+test('bytes in either alphabet, with or without padding, are kept in standard base64', () => {
+  for (let length = 0; length < 9; length += 1) {
+    const bytes = Buffer.from([0xfb, 0xff, 0xbf, 0x3e, 0xff, 0xef, 0xbe, 0xfb, 0xff].slice(0, length));
+    const standard = bytes.toString('base64');
+    for (const written of [standard, bytes.toString('base64url'), standard.replaceAll('=', '')])
+      assert.deepEqual(sentBytes(written), [standard, standard, standard], written);
+  }
+  for (const raw of ['A', 'AAAAA', 'AAAA=A', 'AAAAA==='])
+    assert.match(refusal(() => sentBytes(raw)).message, /parts\[1\].*base64/, raw);
+});
 
 test('an error names wrong params by path and rule, and never quotes them [S0-43 S4-32]', () => {
   const secret = 'SECRET-VALUE';

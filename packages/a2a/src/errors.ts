@@ -82,10 +82,15 @@ export const A2A_ERRORS = {
 
 export type A2AErrorCode = keyof typeof A2A_ERRORS;
 
+/** A member of the params by its path, such as `message.parts[0].raw`, and the rule that it breaks. The value is never part of it. */
+export type FieldViolation = { field: string; description: string };
+
 export type A2AErrorOptions = {
   /** One sentence for people. It is sent to the client, so it never quotes content, credentials or a cause. */
   detail?: string;
   taskId?: string;
+  /** For INVALID_PARAMS: the member that breaks a rule. */
+  violation?: FieldViolation;
   /** For TASK_GENERATION_MISMATCH: the generation that the client expected, and that of the task. */
   generations?: { expected: number; current: number };
   /** Replaces `retryable` of the catalogue's row. */
@@ -103,6 +108,7 @@ export class A2AError extends Error {
   override readonly name = 'A2AError';
   readonly code: A2AErrorCode;
   readonly taskId: string | undefined;
+  readonly violation: FieldViolation | undefined;
   readonly generations: A2AErrorOptions['generations'] | undefined;
   readonly retryable: boolean;
   readonly challenge: string | undefined;
@@ -116,6 +122,7 @@ export class A2AError extends Error {
     );
     this.code = code;
     this.taskId = options.taskId;
+    this.violation = options.violation;
     this.generations = options.generations;
     this.retryable = options.retryable ?? retryable;
     this.challenge = options.challenge;
@@ -135,13 +142,23 @@ export class A2AError extends Error {
   }
 }
 
-/** `data` of A2A 1.0: an array of typed details ([A2A 1.0] 9.5). */
-export type ErrorInfo = { '@type': string; reason: string; domain: string; metadata: Record<string, string> };
+/** INVALID_PARAMS for one member of the params. */
+export function invalidMember(field: string, description: string): A2AError {
+  return new A2AError('INVALID_PARAMS', { detail: `params.${field} ${description}`, violation: { field, description } });
+}
+
+type ErrorInfo = { '@type': string; reason: string; domain: string; metadata: Record<string, string> };
+type BadRequest = { '@type': string; fieldViolations: FieldViolation[] };
+const BAD_REQUEST_TYPE = 'type.googleapis.com/google.rpc.BadRequest';
 const ERROR_INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo';
 const ERROR_DOMAIN = 'a2a-protocol.org';
 
-export function errorInfos(error: A2AError): ErrorInfo[] {
-  const { retryable, taskId, generations } = error;
+/**
+ * `data` of A2A 1.0: an array of typed details ([A2A 1.0] 9.5). The server of the SDK for Python also has a BadRequest after the ErrorInfo,
+ * and its client reads it over gRPC.
+ */
+export function errorDetails(error: A2AError): (ErrorInfo | BadRequest)[] {
+  const { retryable, taskId, generations, violation } = error;
   const metadata = {
     retryable: String(retryable),
     ...(taskId !== undefined && { taskId }),
@@ -150,7 +167,8 @@ export function errorInfos(error: A2AError): ErrorInfo[] {
       currentGeneration: String(generations.current),
     }),
   };
-  return [{ '@type': ERROR_INFO_TYPE, reason: error.code, domain: ERROR_DOMAIN, metadata }];
+  const info = { '@type': ERROR_INFO_TYPE, reason: error.code, domain: ERROR_DOMAIN, metadata };
+  return violation === undefined ? [info] : [info, { '@type': BAD_REQUEST_TYPE, fieldViolations: [violation] }];
 }
 
 /** `data` of A2A 0.3 and before: a plain object. */

@@ -1,4 +1,4 @@
-import { type A2AError, errorInfos } from './errors.ts';
+import { type A2AError, errorDetails } from './errors.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 
 /** Media type of the HTTP+JSON binding ([A2A 1.0] 11.1); `application/json` is accepted too. */
@@ -9,7 +9,7 @@ export type HttpJsonFailure = { error: { code: number; status: string; message: 
 
 /** `status`: the HTTP status, if it differs from the catalogue's. */
 export function httpJsonFailure(error: A2AError, status: number = error.row.http): HttpJsonFailure {
-  return { error: { code: status, status: error.row.grpc, message: error.message, details: errorInfos(error) } };
+  return { error: { code: status, status: error.row.grpc, message: error.message, details: errorDetails(error) } };
 }
 
 const NUMBERS = ['historyLength', 'timelineLength', 'pageSize', 'minDurationMs'];

@@ -21,7 +21,7 @@ export { isLegacyTask, legacyOrigin } from './dialect-legacy/origin.ts';
 export { clientTaskId, clientTaskIdCharsMax, storedTaskId } from './dialect-legacy/task-id.ts';
 export { DIALECTS, isAmbiguous, unversionedDialect } from './dialects.ts';
 export type { A2AErrorCode, A2AErrorOptions, A2AErrorRow } from './errors.ts';
-export { A2A_ERRORS, A2AError, errorInfos } from './errors.ts';
+export { A2A_ERRORS, A2AError, errorDetails, invalidMember } from './errors.ts';
 export { failureReason } from './failure-reason.ts';
 export { setFastPaths, takesFastPaths } from './fast-paths.ts';
 export type { FoldedArtifact, Violation, ViolationRule } from './fold.ts';
@@ -44,6 +44,7 @@ export type {
   SendRequest,
   SubscribeRequest,
 } from './requests.ts';
+export { parseRetryAfter } from './retry-after.ts';
 export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS_MAX } from './schema/limits.ts';
 export type { SseEvent, SseFrame } from './sse.ts';
 export {

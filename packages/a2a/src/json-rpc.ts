@@ -1,4 +1,4 @@
-import { A2AError, errorInfos, plainErrorData } from './errors.ts';
+import { A2AError, errorDetails, plainErrorData } from './errors.ts';
 import { isDeeperThan, isObject, JSON_DEPTH_MAX } from './json-value.ts';
 import type { DialectName } from './version.ts';
 
@@ -44,7 +44,7 @@ export type RpcFailure = { jsonrpc: '2.0'; id: RpcId; error: { code: number; mes
 /** `taskId`: the task as the request names it. Before 1.0 the error contains this id, even if the log has the task under another one. */
 export function rpcFailure(id: RpcId, error: A2AError, dialect: DialectName, taskId?: string): RpcFailure {
   const named = taskId !== undefined && { taskId };
-  const data = dialect === '1.0' ? errorInfos(error) : { ...plainErrorData(error), ...named };
+  const data = dialect === '1.0' ? errorDetails(error) : { ...plainErrorData(error), ...named };
   return { jsonrpc: '2.0', id, error: { code: error.row.rpc, message: error.message, data } };
 }
 

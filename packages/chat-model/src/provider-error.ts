@@ -1,6 +1,6 @@
 import { APICallError, InvalidResponseDataError } from '@ai-sdk/provider';
 import { ModelError } from './model-error.ts';
-import { retryAfterMs } from './retry-delay.ts';
+import { providerDelayMs } from './retry-delay.ts';
 
 /** Converts an error that the library threw, or emitted in the stream. */
 export function modelErrorOf(error: unknown): ModelError {
@@ -13,7 +13,7 @@ export function modelErrorOf(error: unknown): ModelError {
 function ofResponse(error: APICallError): ModelError {
   const { statusCode, responseHeaders, data } = error;
   if (statusCode === undefined) return new ModelError('unreachable', { cause: error });
-  const response = { status: statusCode, retryAfterMs: retryAfterMs(responseHeaders ?? {}, Date.now()), cause: error };
+  const response = { status: statusCode, retryAfterMs: providerDelayMs(responseHeaders ?? {}, Date.now()), cause: error };
   if (statusCode === 401 || statusCode === 403) return new ModelError('unauthorized', response);
   // OpenAI uses 429 for both, but only a rate limit ends by waiting (https://platform.openai.com/docs/guides/error-codes).
   if (statusCode === 429)

@@ -1,15 +1,10 @@
-import { fullJitterMs } from '@hopline/a2a';
+import { fullJitterMs, parseRetryAfter } from '@hopline/a2a';
 import { MODEL_RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
 
-/** Reads the provider's delay in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3). */
-export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
-  const ms = Number(headers['retry-after-ms'] ?? Number.NaN);
-  if (Number.isFinite(ms) && ms >= 0) return ms;
-  const after = headers['retry-after'];
-  if (after === undefined) return undefined;
-  const seconds = Number(after);
-  const wait = Number.isNaN(seconds) ? Date.parse(after) - nowMs : seconds * 1_000;
-  return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
+/** The provider's delay in milliseconds: `retry-after-ms`, which OpenAI's client reads first, or `retry-after`. */
+export function providerDelayMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
+  const ms = Number(headers['retry-after-ms'] || Number.NaN);
+  return Number.isFinite(ms) && ms >= 0 ? ms : parseRetryAfter(headers['retry-after'], headers.date, nowMs);
 }
 
 /**

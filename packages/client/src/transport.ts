@@ -6,6 +6,7 @@ import {
   isObject,
   type JsonObject,
   type Operation,
+  parseRetryAfter,
   SSE_CONTENT_TYPE,
   VERSION_HEADER,
 } from '@hopline/a2a/client';
@@ -211,7 +212,7 @@ async function failureOf(
   const { status } = response;
   if (response.type === 'opaqueredirect' || REDIRECTS.includes(status)) return redirectOf(response, url, hasAnswered);
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
-  const delayMs = retryAfterMs(response.headers);
+  const delayMs = parseRetryAfter(response.headers.get('retry-after'), response.headers.get('date'), Date.now());
   const challenge = response.headers.get('www-authenticate');
   const headers: ErrorHeaders = {
     ...(delayMs !== undefined && { retryAfterMs: delayMs }),
@@ -235,16 +236,4 @@ function redirectOf({ headers, body }: Response, url: URL, hasAnswered: boolean)
   const target = location !== null && URL.canParse(location, url.href) ? new URL(location, url) : undefined;
   const address = target === undefined ? 'another address' : `${target.origin}${target.pathname}`;
   return notA2A(`${url.origin}${url.pathname} redirects to ${address}, and redirects are not followed`, hasAnswered);
-}
-
-/**
- * The delay is in seconds or is a date (RFC 9110 10.2.3). The date is by the server's clock, from which a laptop's clock may differ by
- * hours.
- */
-function retryAfterMs(headers: Headers): number | undefined {
-  const header = headers.get('retry-after');
-  if (header === null) return undefined;
-  const now = Date.parse(headers.get('date') ?? '') || Date.now();
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
-  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }

@@ -112,11 +112,14 @@ test('a delay that the server asks for is obeyed, up to a minute', async t => {
     ['7', 7_000],
     ['86400', 60_000],
     ['soon', 2_000],
+    ['Thu, 01 Jan 2026 00:00:09 GMT', 9_000],
   ] as const) {
     let requests = 0;
     const connection = new Connection(async () => {
       requests += 1;
-      return requests > 1 ? json({}) : new Response('', { status: 429, headers: { 'retry-after': asked } });
+      return requests > 1
+        ? json({})
+        : new Response('', { status: 429, headers: { 'retry-after': asked, date: 'Thu, 01 Jan 2026 00:00:00 GMT' } });
     });
     const read = connection.jsonAnswered('/api/agents', new AbortController().signal);
     await turn();

@@ -1,3 +1,4 @@
+import { parseRetryAfter } from '@hopline/a2a';
 import { sleep } from '@hopline/client/sleep';
 import { chunksOf } from './follow-task.ts';
 
@@ -123,7 +124,7 @@ export class Connection {
     this.answeredAtMs = Number.isNaN(dateMs) ? Date.now() : dateMs;
     if (response.ok) return response;
     if (response.status === 401) this.onUnauthenticated();
-    throw new RequestError(response.status, await messageOf(response), retryAfterMs(response.headers));
+    throw new RequestError(response.status, await messageOf(response), askedMs(response.headers));
   }
 
   #unreachable(sentence: string): UnreachableError {
@@ -185,9 +186,9 @@ export class Connection {
   }
 }
 
-/** Ingress sends seconds. */
-function retryAfterMs(headers: Headers): number {
-  return Math.min(Number(headers.get('retry-after')) * 1_000 || 0, ASKED_MS_MAX);
+/** Ingress sends seconds; a proxy on the way may send a date. */
+function askedMs(headers: Headers): number {
+  return Math.min(parseRetryAfter(headers.get('retry-after'), headers.get('date'), Date.now()) ?? 0, ASKED_MS_MAX);
 }
 
 async function messageOf(response: Response): Promise<string> {

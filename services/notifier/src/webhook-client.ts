@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { parseRetryAfter } from '@hopline/a2a';
 import { Semaphore } from '@hopline/log';
 import { ForbiddenAddress, type Resolve, type WebhookRules } from '@hopline/webhook-guard';
 import { type Agent, errors, request } from 'undici';
@@ -109,7 +111,7 @@ export class WebhookClient {
       });
       // Only the status decides. A body that breaks off or never ends does not change the outcome.
       await response.body.dump({ limit: WEBHOOK_RESPONSE_BYTES_MAX, signal: AbortSignal.any([timeout, signal]) }).catch(() => {});
-      return outcomeOf(response.statusCode, response.headers['retry-after']);
+      return outcomeOf(response.statusCode, response.headers);
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
       return { kind: 'failed', ...failureOf(error, timeout.aborted) };
@@ -121,20 +123,13 @@ export class WebhookClient {
 const RETRYABLE_4XX = new Set([408, 425, 429]);
 const GONE = 410;
 
-function outcomeOf(status: number, retryAfter: string | string[] | undefined): AttemptOutcome {
+function outcomeOf(status: number, headers: IncomingHttpHeaders): AttemptOutcome {
+  const single = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined);
   if (status >= 200 && status < 300) return { kind: 'accepted', status };
-  const waitMs = retryAfterMs(retryAfter, Date.now());
+  const waitMs = parseRetryAfter(single(headers['retry-after']), single(headers.date), Date.now());
   const reason = status < 400 ? 'http_3xx' : status < 500 ? 'http_4xx' : 'http_5xx';
   const retry = status === GONE ? 'never' : status >= 500 || RETRYABLE_4XX.has(status) ? 'normal' : 'limited';
   return { kind: 'failed', reason, status, retry, ...(waitMs !== undefined && { retryAfterMs: waitMs }) };
-}
-
-/** Parses Retry-After, which has seconds or a date (RFC 9110 10.2.3). Undefined if it is absent or malformed. */
-export function retryAfterMs(value: string | string[] | undefined, nowMs: number): number | undefined {
-  if (typeof value !== 'string') return undefined;
-  if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1_000;
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
 
 /**

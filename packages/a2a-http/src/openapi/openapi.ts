@@ -118,7 +118,7 @@ const ERRORS: Readonly<Record<string, string>> = {
   '403': 'The caller is not allowed to do this.',
   '404': 'The task does not exist.',
   '413': 'The body is too large.',
-  '415': 'The body is not JSON, or a POST without a body has no header that names its type or version.',
+  '415': 'The body is not JSON or is compressed, or a POST without a body has no header that names its type or version.',
   '421': 'The Host header does not name this server, which requires no credentials.',
   '429': 'A limit of the caller or its tenant is reached; retry after `Retry-After`.',
   '500': 'Server fault. The same request may succeed later.',

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { A2AError, clientTaskIdCharsMax, storedTaskId } from '@hopline/a2a';
+import { A2AError, clientTaskIdCharsMax, invalidMember, storedTaskId } from '@hopline/a2a';
 import { isSameOwner, isTaskId, type Owner, TASK_ID_CHARS_MAX } from '@hopline/events';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 
@@ -27,7 +27,7 @@ export async function validTaskIdOf(server: A2AServer, context: OperationContext
   const taskId = isTaskId(id) ? await taskIdOf(server, context, id) : undefined;
   if (taskId !== undefined && isTaskId(taskId)) return taskId;
   const charsMax = clientTaskIdCharsMax(TASK_ID_CHARS_MAX, hashOf(context.caller));
-  throw new A2AError('INVALID_PARAMS', { detail: `params.id must be 1 to ${charsMax} of A-Z, a-z, 0-9, _ and -` });
+  throw invalidMember('id', `must be 1 to ${charsMax} of A-Z, a-z, 0-9, _ and -`);
 }
 
 /** Undefined without authentication, because all callers then count as one. */

@@ -1,4 +1,4 @@
-import { A2AError, type ListPushRequest, type NewPushConfig } from '@hopline/a2a';
+import { A2AError, invalidMember, type ListPushRequest, type NewPushConfig } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
@@ -71,8 +71,7 @@ async function targetOf(server: A2AServer, context: OperationContext, named: str
  */
 function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken = '' }: ListPushRequest) {
   const last = Buffer.from(pageToken, 'base64url').toString();
-  if (tokenOf(last) !== pageToken)
-    throw new A2AError('INVALID_PARAMS', { detail: 'params.pageToken must be the nextPageToken of an earlier response' });
+  if (tokenOf(last) !== pageToken) throw invalidMember('pageToken', 'must be the nextPageToken of an earlier response');
   const remaining = entries.filter(entry => entry.id > last);
   const page = remaining.slice(0, pageSize);
   return { page, next: page.length < remaining.length ? tokenOf(page.at(-1)!.id) : '' };

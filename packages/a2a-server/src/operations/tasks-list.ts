@@ -1,4 +1,12 @@
-import { A2AError, decodeListTasks, isInProgress, isTerminal, type ListTasksRequest, type Task } from '@hopline/a2a';
+import {
+  A2AError,
+  decodeListTasks,
+  invalidMember,
+  isInProgress,
+  isTerminal,
+  type ListTasksRequest,
+  type Task,
+} from '@hopline/a2a';
 import { isTaskId, timeOfTaskId } from '@hopline/events';
 import { agentsOf, hasText, type ListedTask, listedTaskOf, taskOfRow } from '@hopline/log';
 import type { TaskView } from '@hopline/task';
@@ -201,7 +209,7 @@ function tokenOf({ at, taskId }: IndexPosition): string {
 function positionOfToken(token: string): IndexPosition {
   const [, at, taskId] = /^(\d{1,15})\.(.+)$/.exec(Buffer.from(token, 'base64url').toString('latin1')) ?? [];
   if (at === undefined || taskId === undefined || !isTaskId(taskId)) {
-    throw new A2AError('INVALID_PARAMS', { detail: 'params.pageToken must be the nextPageToken of an earlier response' });
+    throw invalidMember('pageToken', 'must be the nextPageToken of an earlier response');
   }
   return { at: Number(at), taskId };
 }

@@ -1,4 +1,4 @@
-import { A2AError } from '../errors.ts';
+import { invalidMember } from '../errors.ts';
 import { type JsonObject, present, text } from '../json-value.ts';
 import type { ListTasksRequest } from '../requests.ts';
 import { flag, historyLength, optionalId } from '../schema/fields.ts';
@@ -90,7 +90,7 @@ function millisecondsOf(timestamp: string | undefined): number | undefined {
   const beyond = /[1-9]/.test(digits.slice(3)) ? 1 : 0;
   const milliseconds = Date.parse(timestamp.toUpperCase().replace(/\.\d+/, `.${digits.slice(0, 3).padEnd(3, '0')}`));
   if (Number.isNaN(milliseconds)) {
-    throw new A2AError('INVALID_PARAMS', { detail: 'params.statusTimestampAfter must be a valid time' });
+    throw invalidMember('statusTimestampAfter', 'must be a valid time');
   }
   return milliseconds + beyond;
 }

@@ -4,6 +4,7 @@ import { decodePush as decodePush03 } from '../dialect-0.3/decode-requests.ts';
 import { isObject, type JsonObject, list, metadata, present, text, texts } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
 import type { CreatePushRequest, GetPushRequest, NewPushConfig, SendRequest } from '../requests.ts';
+import { withStandardBase64 } from '../schema/decode-requests.ts';
 import { createPushLegacy, getPushLegacy } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-legacy.ts';
 import { paramsCheck } from '../schema/validate.ts';
@@ -71,7 +72,7 @@ const checkSend = paramsCheck(sendParams);
 export function decodeSend(params: unknown): SendRequest {
   checkSend(params);
   const { id, sessionId, message, historyLength, acceptedOutputModes, pushNotification, metadata: given } = params as JsonObject;
-  const { taskId: _task, contextId: _context, ...content } = decodeMessage(message as JsonObject);
+  const { taskId: _task, contextId: _context, ...content } = withStandardBase64(decodeMessage(message as JsonObject));
   return {
     message: { ...content, ...present({ contextId: text(sessionId) }) },
     chosenTaskId: id as string,

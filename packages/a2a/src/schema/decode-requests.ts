@@ -1,3 +1,4 @@
+import { invalidMember } from '../errors.ts';
 import { type JsonObject, metadata, object, present, texts } from '../json-value.ts';
 import type { CancelRequest, GetTaskRequest, NewPushConfig, SendRequest, SubscribeRequest } from '../requests.ts';
 import type { Message } from '../types.ts';
@@ -40,7 +41,7 @@ export function decodeSend(params: unknown, notation: SendNotation): SendRequest
   const { message, configuration, metadata: given } = params as JsonObject;
   const settings = object(configuration) ?? {};
   return {
-    message: notation.message(message as JsonObject),
+    message: withStandardBase64(notation.message(message as JsonObject)),
     blocking: notation.blocking(settings),
     ...present({
       metadata: metadata(given),
@@ -53,4 +54,22 @@ export function decodeSend(params: unknown, notation: SendNotation): SendRequest
 
 export function number(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
+}
+
+/**
+ * A validated message whose bytes have the alphabet and the padding of standard base64, as ProtoJSON writes them. It reads the URL-safe
+ * alphabet and absent padding too, but agents need not: Python's `b64decode` leaves `-` and `_` out. Throws INVALID_PARAMS for a length
+ * that no bytes have.
+ */
+export function withStandardBase64(message: Message): Message {
+  if (message.parts.every(({ raw }) => raw === undefined)) return message;
+  const parts = message.parts.map((part, index) => (part.raw === undefined ? part : { ...part, raw: standard(part.raw, index) }));
+  return { ...message, parts };
+}
+
+function standard(raw: string, index: number): string {
+  if (raw.length % 4 === 0 && !/[-_]/.test(raw)) return raw;
+  const digits = raw.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
+  if (digits.length % 4 === 1) throw invalidMember(`message.parts[${index}].raw`, 'must be base64 of a whole number of bytes');
+  return digits.padEnd(Math.ceil(digits.length / 4) * 4, '=');
 }
