@@ -58,7 +58,7 @@ test('a message is for the agent that an option names, whatever other metadata t
     await client.send('hi', { agent: 'argocd' });
     await client.send('hi', { agent: 'argocd', metadata: { agent: 'other', page: 3 } });
     assert.deepEqual(
-      server.requests.map(({ params }) => params.metadata),
+      server.requests.map(({ params }) => (params as { metadata?: object }).metadata),
       [{ agent: 'argocd' }, { agent: 'argocd', page: 3 }],
     );
   });
