@@ -50,7 +50,7 @@ test('the author sees what a provider refused in a few lines, without the reques
   const baseUrl = await listen(server);
   t.after(() => server.close());
   const model = createChatModel({ model: 'smal', baseUrl, limits: { triesMax: 1 } });
-  const messages = [{ role: 'user' as const, content: 'my question' }];
+  const messages = [{ role: 'user' as const, text: 'my question' }];
   const step = model.step({ messages, tools: [], trace: {}, signal: AbortSignal.timeout(30_000) });
   const { cause } = (await step.next().then(() => assert.fail('refused'), error => error)) as ModelError;
   const members = inspect(cause)
