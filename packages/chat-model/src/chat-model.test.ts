@@ -52,7 +52,10 @@ test('the author sees what a provider refused in a few lines, without the reques
   const model = createChatModel({ model: 'smal', baseUrl, limits: { triesMax: 1 } });
   const messages = [{ role: 'user' as const, text: 'my question' }];
   const step = model.step({ messages, tools: [], trace: {}, signal: AbortSignal.timeout(30_000) });
-  const { cause } = (await step.next().then(() => assert.fail('refused'), error => error)) as ModelError;
+  const { cause } = (await step.next().then(
+    () => assert.fail('refused'),
+    error => error,
+  )) as ModelError;
   const members = inspect(cause)
     .replaceAll(/^ {4}at .*\n?/gm, '')
     .split('\n');
