@@ -288,6 +288,10 @@ test('webhooks: a receiver on this machine gets every event in order, with its c
     await succeeds(here(WEBHOOKS.command('curl http://127.0.0.1:8000/tasks/TASK/push'), { ...at, TASK: task.id })),
   );
   assert.deepEqual([added.taskId, added.token], [task.id, undefined]);
+  const deliveries = WEBHOOKS.command('curl http://127.0.0.1:8000/tasks/TASK/deliveries');
+  const { webhooks } = JSON.parse(await succeeds(here(deliveries, { TASK: task.id })));
+  const urls = webhooks.map((one: { url: string }) => one.url);
+  assert.deepEqual(urls, [`${at['http://127.0.0.1:9000']}/`]);
   await receiver.stop();
   WEBHOOKS.assertAllTaken();
 });
@@ -542,6 +546,7 @@ test(
     const [, hex, key] = /^([0-9a-f]{64}) .*\n([0-9a-f]{64})$/.exec(printed) ?? assert.fail(printed);
     apiKey = key!;
     writeFileSync(join(folder, 'keys.json'), AUTHENTICATION.block('key_sha256').replace('<hex>', hex!));
+    const { env: keys } = AUTHENTICATION.npmStart('HOPLINE_AUTH_API_KEYS_FILE');
     await succeeds(AUTHENTICATION.command('openssl genpkey'));
     writeFileSync(join(folder, 'prices.json'), OBSERVING.block('"gpt-5-mini"'));
     const { env: planner } = FIRST_AGENT.npmStart('HOPLINE_PLANNER');
@@ -554,7 +559,7 @@ test(
         ...login,
         HOPLINE_AUTH_JWKS_URL: issuer.env.HOPLINE_AUTH_JWKS_URL!,
         ...planner,
-        HOPLINE_AUTH_API_KEYS_FILE: join(folder, 'keys.json'),
+        HOPLINE_AUTH_API_KEYS_FILE: join(folder, keys.HOPLINE_AUTH_API_KEYS_FILE!),
         HOPLINE_CARD_KEY_FILE: join(folder, 'card.pem'),
         HOPLINE_MODEL_PRICES_FILE: join(folder, 'prices.json'),
         OPENAI_BASE_URL: model.url,
@@ -565,7 +570,15 @@ test(
     });
     model.reply = ({ messages }) =>
       messages.some(({ role }) => role === 'tool') ? [{ text: 'Greeted.' }, { finish: 'stop' }] : [call('greeter', 'Ada')];
-    const bearer = { authorization: `Bearer ${await issuer.token({ sub: 'ann' })}` };
+    const annToken = await issuer.token({ sub: 'ann' });
+    const bearer = { authorization: `Bearer ${annToken}` };
+    for (const [variable, credential] of [
+      ['HOPLINE_TOKEN', annToken],
+      ['HOPLINE_API_KEY', apiKey],
+    ] as const) {
+      const command = AUTHENTICATION.command(`${variable}=`).replace('…', credential);
+      assert.match(await succeeds(`HOPLINE_URL=${guarded.url} ${command}`), /Greeted\./, variable);
+    }
     const list = await collect(guarded.url, { text: 'greet Ada', headers: bearer });
     assert.match(textIn(list), /Hello, Ada!/, JSON.stringify(list.at(-1)!.result));
     const byKey = await collect(guarded.url, {

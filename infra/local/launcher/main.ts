@@ -77,8 +77,10 @@ function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly Ag
   if (page) screen.line(`Open ${page}/`);
   const state = agents.some(({ fault }) => fault === null) ? 'Hopline is up' : 'Hopline is running, but no agent is ready yet';
   screen.line(`${state}: ${url} (agent card: ${url}.well-known/agent-card.json)`);
-  for (const { instance, pid, url: address } of cluster.list())
-    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'not running' : `pid ${pid}`}`);
+  const processes = cluster.list();
+  const width = Math.max(18, ...processes.map(({ instance }) => instance.length));
+  for (const { instance, pid, url: address } of processes)
+    screen.line(`  ${instance.padEnd(width)} ${address.padEnd(26)} ${pid === null ? 'not running' : `pid ${pid}`}`);
   for (const agent of agents) showAgent(agent);
   screen.line(`  logs ${here(home.logs)}/   processes ${here(home.runFile)}`);
   screen.line();

@@ -66,13 +66,14 @@ test('an unknown option is named in the error', () => {
 });
 
 test('an option that npm consumed is refused, and the error shows the command that works', () => {
-  for (const [name, option] of [
-    ['npm_config_port', '--port 8001'],
-    ['npm_config_demo', '--no-demo'],
-    ['npm_config_agents', '--agents FILE'],
-    ['npm_config_origin', '--origin http://localhost:5173'],
+  for (const [name, value, option] of [
+    ['npm_config_port', '18100', '--port 18100'],
+    ['npm_config_port', 'true', '--port 8001'],
+    ['npm_config_demo', '', '--no-demo'],
+    ['npm_config_agents', 'mine.json', '--agents mine.json'],
+    ['npm_config_origin', 'http://localhost:3000', '--origin http://localhost:3000'],
   ] as const)
-    assert.throws(() => parse([], { [name]: '' }), {
+    assert.throws(() => parse([], { [name]: value }), {
       name: 'LaunchError',
       message: `npm took ${option} for itself; put options after \`--\`: npm start -- ${option}`,
     });

@@ -68,13 +68,15 @@ export function corsSetting({ origins }: Pick<Options, 'origins'>, env: NodeJS.P
 
 /** npm silently consumes an option before `--`: `npm start --port 8001` would start on port 8000. */
 function requireOwnArguments(env: NodeJS.ProcessEnv): void {
-  const taken = [
-    ['port', '--port 8001'],
-    ['agents', '--agents FILE'],
-    ['origin', '--origin http://localhost:5173'],
-    ['demo', '--no-demo'],
-  ].find(([name]) => env[`npm_config_${name}`] !== undefined);
-  if (taken) throw new LaunchError(`npm took ${taken[1]} for itself; put options after \`--\`: npm start -- ${taken[1]}`);
+  const taken = [['port', '8001'], ['agents', 'FILE'], ['origin', 'http://localhost:5173'], ['demo']].find(
+    ([name]) => env[`npm_config_${name}`] !== undefined,
+  );
+  if (taken === undefined) return;
+  const [name, example] = taken;
+  // npm sets an option without a value to `true`.
+  const given = env[`npm_config_${name}`];
+  const option = example === undefined ? `--no-${name}` : `--${name} ${given && given !== 'true' ? given : example}`;
+  throw new LaunchError(`npm took ${option} for itself; put options after \`--\`: npm start -- ${option}`);
 }
 
 /** The launcher, its commands and the console use plain HTTP for every process, so with TLS no process would ever be ready. */

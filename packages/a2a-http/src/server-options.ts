@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { ServerOptions } from 'node:https';
 import { A2A_JSON_TYPE, A2AError, httpJsonFailure } from '@hopline/a2a';
 import type { Limits } from '@hopline/a2a-server';
@@ -31,7 +32,16 @@ export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) 
     schemaController: { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } },
     // Longer than the longest id and the path around it, so that every id reaches the operation that validates it.
     routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
+    rewriteUrl: ({ url = '/' }: IncomingMessage) => withColons(url),
   } as const;
+}
+
+/** Some clients and proxies send `/message%3Asend`. The router decodes a colon in parameters only. */
+function withColons(url: string): string {
+  if (!/%3a/i.test(url)) return url;
+  const query = url.indexOf('?');
+  const path = query < 0 ? url : url.slice(0, query);
+  return path.replaceAll(/%3a/gi, ':') + url.slice(path.length);
 }
 
 function refuseSchema(): never {

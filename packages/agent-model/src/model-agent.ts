@@ -12,7 +12,7 @@ import {
 import type { McpLimits, McpServer } from '@hopline/agent-mcp';
 import { type ChatModel, type ChatModelOptions, createChatModel, ModelError } from '@hopline/chat-model';
 import { MODEL_MEDIA, promptMessages } from '@hopline/chat-model/prompt-messages';
-import { Toolbox } from './toolbox.ts';
+import { Toolbox, TooManyTools } from './toolbox.ts';
 
 export type ModelAgentOptions = ChatModelOptions & {
   description?: string;
@@ -60,7 +60,11 @@ async function* runTurn(
   // with its process.
   const opened = await Promise.all(remoteRuns.map(call => toolbox.cancelCall(call, trace)))
     .then(() => toolbox.open())
-    .catch(() => undefined);
+    .catch((error: unknown) => (error instanceof TooManyTools ? error : undefined));
+  if (opened instanceof TooManyTools) {
+    yield [{ type: 'failed', reason: opened.message, retryable: false, cause: 'too_many_tools' }];
+    return;
+  }
   if (opened === undefined) {
     yield [{ type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' }];
     return;

@@ -25,6 +25,17 @@ type ToolboxOptions = {
   approve: true | readonly string[];
 };
 
+/** An MCP server's tools that the model does not know of would make it invent answers, so none of them is left out. */
+export class TooManyTools extends Error {
+  override readonly name = 'TooManyTools';
+
+  constructor(count: number) {
+    super(
+      `the MCP servers of the agent have ${count} tools, and a model is offered at most ${MODEL_TOOLS_MAX}: let them offer fewer, or give some to another agent`,
+    );
+  }
+}
+
 /** The tools of an agent's MCP servers. */
 export class Toolbox {
   readonly #sessions: readonly McpSession[];
@@ -37,27 +48,29 @@ export class Toolbox {
     this.#options = options;
   }
 
-  /** Connects to all servers. Rejects if one is unreachable, because without its tools an agent would make up answers. */
+  /**
+   * Connects to all servers. Rejects if one is unreachable, because without its tools an agent would make up answers, and with TooManyTools.
+   */
   async open(): Promise<OpenTools> {
     const tools = new Map<string, Offered>();
-    const connections = await Promise.all(this.#sessions.map(session => session.connect()));
-    for (const [index, connection] of connections.entries()) {
-      for (const tool of connection.tools()) {
-        if (tools.size === MODEL_TOOLS_MAX) break;
-        tools.set(callableName(tool.name, tools), { session: this.#sessions[index]!, tool });
-      }
-    }
+    for (const { session, tool } of await this.#offered()) tools.set(callableName(tool.name, tools), { session, tool });
     return new OpenTools(tools, this.#limits, this.#options);
   }
 
   async skills(): Promise<AgentSkill[]> {
+    return (await this.#offered()).map(({ tool: { name, title, description } }) => {
+      const displayName = title ?? name;
+      return { id: name, name: displayName, description: description ?? displayName, tags: ['mcp', 'tool'] };
+    });
+  }
+
+  async #offered(): Promise<Offered[]> {
     const connections = await Promise.all(this.#sessions.map(session => session.connect()));
-    return connections.flatMap(connection =>
-      connection.tools().map(({ name, title, description }) => {
-        const displayName = title ?? name;
-        return { id: name, name: displayName, description: description ?? displayName, tags: ['mcp', 'tool'] };
-      }),
+    const offered = connections.flatMap((connection, index) =>
+      connection.tools().map(tool => ({ session: this.#sessions[index]!, tool })),
     );
+    if (offered.length > MODEL_TOOLS_MAX) throw new TooManyTools(offered.length);
+    return offered;
   }
 
   /** Cancels a call that a process has begun, at the server that it names. */

@@ -194,7 +194,7 @@ function checkReturned(value: unknown, hasYielded: boolean): void {
     throw new AgentMisuse('run returned a string and yielded nothing; write yield before the string');
   if (isObject(value) && EVENT_TYPES.has(value.type))
     throw new AgentMisuse(
-      `run returned an event of type ${value.type}, which has no effect; write yield before it: return yield failed(…)`,
+      'run returned an event, which has no effect; write yield before it: return yield needsInput(…), for example',
     );
 }
 

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
 import { inWork, startTelemetry } from '@hopline/telemetry';
 import { listen } from '../../../test/kit/listen.ts';
 import { createChatModel } from './chat-model.ts';
@@ -40,6 +41,32 @@ test('a step counts as ok only when its calls can be read', async t => {
   const request = (model: string) =>
     `service="sub-agent",agent="other",gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="${model}"`;
   assert.deepEqual(shown, [request('whole'), `${request('list')},error_type="half_a_call"`]);
+});
+
+test('the author sees what a provider refused in a few lines, without the request', async t => {
+  const server = createServer((_request, response) => {
+    response.writeHead(404, { 'content-type': 'application/json', 'x-hint': 'a' }).end('{"error":{"message":"no model smal"}}');
+  });
+  const baseUrl = await listen(server);
+  t.after(() => server.close());
+  const model = createChatModel({ model: 'smal', baseUrl, limits: { triesMax: 1 } });
+  const messages = [{ role: 'user' as const, text: 'my question' }];
+  const step = model.step({ messages, tools: [], trace: {}, signal: AbortSignal.timeout(30_000) });
+  const { cause } = (await step.next().then(
+    () => assert.fail('refused'),
+    error => error,
+  )) as ModelError;
+  const members = inspect(cause)
+    .replaceAll(/^ {4}at .*\n?/gm, '')
+    .split('\n');
+  assert.deepEqual(members, [
+    'APICallError [AI_APICallError]: no model smal',
+    `  url: '${baseUrl}/chat/completions',`,
+    '  statusCode: 404,',
+    `  responseBody: '{"error":{"message":"no model smal"}}'`,
+    '}',
+  ]);
+  assert.equal((cause as { responseHeaders: Record<string, string> }).responseHeaders['x-hint'], 'a', 'code can read all of it');
 });
 
 test('tokens, including cached and reasoning ones, and their cost are counted by agent and tenant', async t => {

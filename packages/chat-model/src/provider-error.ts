@@ -5,9 +5,27 @@ import { providerDelayMs } from './retry-delay.ts';
 /** Converts an error that the library threw, or emitted in the stream. */
 export function modelErrorOf(error: unknown): ModelError {
   if (error instanceof ModelError) return error;
-  if (APICallError.isInstance(error)) return ofResponse(error);
+  if (APICallError.isInstance(error)) return ofResponse(concise(error));
   if (InvalidResponseDataError.isInstance(error)) return new ModelError('cut_off', { cause: error });
   return new ModelError(isProviderError(error) ? 'provider_failed' : 'cut_off', { cause: error });
+}
+
+/** Members that show an author what was refused and where. */
+const SHOWN: ReadonlySet<PropertyKey> = new Set(['url', 'statusCode', 'responseBody', 'cause']);
+
+/**
+ * Hides the other members when the error is printed: with the request and the headers it would fill a terminal, and the request contains
+ * the prompt.
+ */
+function concise(error: APICallError): APICallError {
+  for (const member of Reflect.ownKeys(error)) {
+    const found = Object.getOwnPropertyDescriptor(error, member);
+    if (found?.configurable && !(SHOWN.has(member) && found.value !== undefined))
+      Object.defineProperty(error, member, { enumerable: false });
+  }
+  // Printing shows a cause even if it is not enumerable.
+  if (error.cause === undefined) Reflect.deleteProperty(error, 'cause');
+  return error;
 }
 
 function ofResponse(error: APICallError): ModelError {

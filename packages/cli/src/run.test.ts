@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -423,6 +425,15 @@ test('a rejected request exits with 1 and an unreachable server with 3, both wit
   );
   const remote = await hopline({}, ['get', 'x', '--url', 'http://hopline.invalid/']);
   assert.match(remote.err, /cannot be reached.*\nIs the server running\? --url or HOPLINE_URL names another one\.\n$/);
+});
+
+test('a command that reaches no server names the running local cluster', async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-home-'));
+  t.after(() => rmSync(home, { recursive: true }));
+  const url = 'http://127.0.0.1:18100/';
+  writeFileSync(join(home, 'run.json'), JSON.stringify({ url, nats: 'nats://127.0.0.1:1', processes: [] }));
+  const { err } = await hopline({}, ['get', 'x', '--url', REFUSED_ORIGIN], { environment: { HOPLINE_HOME: home } });
+  assert.match(err, /ECONNREFUSED\)\nThe local cluster has another address: set HOPLINE_URL=http:\/\/127\.0\.0\.1:18100\/\n$/);
 });
 
 test('HOPLINE_TOKEN is sent as a bearer token, HOPLINE_API_KEY as a key; an invalid one is a usage error that hides it', async () => {

@@ -36,7 +36,7 @@ export async function run(argv: readonly string[], processContext: ProcessContex
   } catch (thrown) {
     if (signal.aborted) return EXIT.interrupted;
     if (thrown instanceof A2AError) {
-      showError(thrown, { output, url, own });
+      showError(thrown, { output, url, own, environment });
       return exitCodeOfError(thrown);
     }
     if (!(thrown instanceof UsageError || thrown instanceof EnvironmentError)) throw thrown;

@@ -53,6 +53,17 @@ test('an undefined member of an option or a message counts as absent', async () 
   });
 });
 
+test('a message is for the agent that an option names, whatever other metadata the request has', async () => {
+  await withServer({ fault: () => result({ task: task('TASK_STATE_COMPLETED') }) }, async (server, client) => {
+    await client.send('hi', { agent: 'argocd' });
+    await client.send('hi', { agent: 'argocd', metadata: { agent: 'other', page: 3 } });
+    assert.deepEqual(
+      server.requests.map(({ params }) => (params as { metadata?: object }).metadata),
+      [{ agent: 'argocd' }, { agent: 'argocd', page: 3 }],
+    );
+  });
+});
+
 test('a message is sent again with the same ids, in both dialects', async () => {
   const file = { raw: 'aGk=', mediaType: 'text/plain', filename: 'a.txt' };
   const done = task('TASK_STATE_COMPLETED', { artifacts: [{ artifactId: 'a', parts: [file] }] });

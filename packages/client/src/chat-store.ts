@@ -393,8 +393,7 @@ class Chat implements ChatStore {
   async #request(task: ChatTask, { messageId, parts }: { messageId: string; parts: Part[] }): Promise<void> {
     const { taskId } = task;
     const outgoing = { messageId, contextId: this.contextId, parts, ...(taskId !== undefined && { taskId }) };
-    const metadata = this.#agent !== undefined && { metadata: { agent: this.#agent } };
-    const result = await this.#client.send(outgoing, { blocking: false, ...metadata });
+    const result = await this.#client.send(outgoing, { blocking: false, agent: this.#agent });
     if ('message' in result) {
       task.value = { view: viewOf(result), status: 'ended', error: undefined };
       return;

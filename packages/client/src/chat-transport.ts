@@ -63,7 +63,7 @@ export class HoplineChatTransport {
     const close = new AbortController();
     const items = this.#client.stream(
       { messageId, contextId, parts, ...(taskId !== undefined && { taskId }) },
-      { signal: close.signal, ...(agent !== undefined && { metadata: { agent } }) },
+      { signal: close.signal, agent },
     );
     const turn = new TurnChunks(items, close, shown);
     abortSignal?.addEventListener('abort', () => void this.#stop(turn), { once: true });

@@ -49,6 +49,8 @@ export type ClientOptions = {
 
 /** Options of a call that sends a message. */
 export type StreamOptions = CallOptions & {
+  /** Name of the agent that receives the message. Default: the server chooses. Servers other than Hopline ignore it. */
+  agent?: string | undefined;
   /** Metadata of the request, in addition to the message's own. */
   metadata?: Metadata | undefined;
   acceptedOutputModes?: string[] | undefined;
@@ -195,12 +197,13 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
 
   function sendParams(
     message: OutgoingMessage,
-    { metadata, acceptedOutputModes, historyLength, ifGenerationMatch, push, blocking = true }: SendOptions,
+    { agent, metadata, acceptedOutputModes, historyLength, ifGenerationMatch, push, blocking = true }: SendOptions,
   ): JsonObject {
+    const named = agent === undefined ? metadata : { ...metadata, agent };
     const request: SendRequest = {
       message: messageOf(message),
       blocking,
-      ...(metadata && { metadata }),
+      ...(named && { metadata: named }),
       ...(acceptedOutputModes && { acceptedOutputModes }),
       ...(historyLength !== undefined && { historyLength }),
       ...(ifGenerationMatch !== undefined && { ifGenerationMatch }),

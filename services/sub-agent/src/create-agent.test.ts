@@ -110,9 +110,9 @@ test("a model's key comes from the named variable; the default key is sent only 
   }
   assert.deepEqual(seen, ['Bearer own-key', undefined]);
   const missing = { name: 'm', adapter: 'model', model: 'x', baseUrl, apiKeyEnv: 'NOT_SET' };
-  await assert.rejects(make(missing), { message: 'the variable that apiKeyEnv names is not set' });
+  await assert.rejects(make(missing), { message: 'agent "m": the variable that apiKeyEnv names is not set' });
   await assert.rejects(make({ ...missing, apiKeyEnv: 'BROKEN_KEY' }), {
-    message: 'the variable that apiKeyEnv names contains characters that a header cannot have',
+    message: 'agent "m": the variable that apiKeyEnv names contains characters that a header cannot have',
   });
 });
 
@@ -123,7 +123,7 @@ test('an unset variable that the code of an agent needs is reported at start', a
   const entry = { name: 'a', adapter: 'module', path: './a.mjs' };
   await (await make({ ...entry, env: ['MODEL_KEY'] }, folder)).close();
   await assert.rejects(make({ ...entry, env: ['MODEL_KEY', 'NOT_SET'] }, folder), {
-    message: 'the variable that env.1 names is not set',
+    message: 'agent "a": the variable that env.1 names is not set',
   });
   assert.throws(() => make({ ...entry, env: { A: 'b' } }, folder), /env must be a list of names of environment variables/);
 });

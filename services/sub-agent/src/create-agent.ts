@@ -89,7 +89,7 @@ async function codeAgent(
   { name, description, env = [], loadMsMax }: CodeEntry,
   context: CreateAgentOptions,
 ): Promise<Agent> {
-  if (!context.code.isElsewhere) requireVariables(env, context);
+  if (!context.code.isElsewhere) requireVariables(env, name, context);
   const { folder, onSkipped } = context;
   const { pricesFile } = context.model;
   const file = code.adapter === 'module' ? code.path : code.module;
@@ -105,9 +105,14 @@ async function codeAgent(
 }
 
 /** Throws if a variable that the agent's code needs is not set. Otherwise its code would fail later, with its own message. */
-function requireVariables(env: readonly string[] = [], { secret }: CreateAgentOptions): void {
+function requireVariables(env: readonly string[], name: string | undefined, { secret }: CreateAgentOptions): void {
   const missing = env.findIndex(variable => secret(variable) === undefined);
-  if (missing >= 0) throw new Error(`the variable that env.${missing} names is not set`);
+  if (missing >= 0) throw new Error(`${labelOf(name)}the variable that env.${missing} names is not set`);
+}
+
+/** The beginning of an error about one of several agents. The name of some agents is known only after their code has been loaded. */
+function labelOf(name: string | undefined): string {
+  return name === undefined ? '' : `agent "${name}": `;
 }
 
 /** The fields that configure the agent itself. */
@@ -191,9 +196,9 @@ function modelOptions(entry: AgentFields<ModelEntry>, name: string | undefined, 
     ...rest
   } = entry;
   const apiKey = apiKeyEnv === undefined ? defaultKey(entry, context.model) : context.secret(apiKeyEnv);
-  if (apiKeyEnv !== undefined && !apiKey) throw new Error('the variable that apiKeyEnv names is not set');
+  if (apiKeyEnv !== undefined && !apiKey) throw new Error(`${labelOf(name)}the variable that apiKeyEnv names is not set`);
   if (apiKeyEnv !== undefined && !HEADER_VALUE.test(apiKey ?? ''))
-    throw new Error('the variable that apiKeyEnv names contains characters that a header cannot have');
+    throw new Error(`${labelOf(name)}the variable that apiKeyEnv names contains characters that a header cannot have`);
   const limits = {
     ...(firstTokenMsMax !== undefined && { firstTokenMsMax }),
     ...(silenceMsMax !== undefined && { silenceMsMax }),

@@ -178,6 +178,21 @@ test('a call that needs an approval waits, and another process runs it with the 
   }
 });
 
+test('more tools than a model is offered fail the skills and the turn: without some of them a model would make up answers', async t => {
+  const more = (count: number) => ({ ...MCP, args: [...MCP.args, String(count)] });
+  const { agent, server } = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP, more(105)] });
+  const sentence =
+    'the MCP servers of the agent have 129 tools, and a model is offered at most 128: let them offer fewer, or give some to another agent';
+  await assert.rejects(agent.skills(), { name: 'TooManyTools', message: sentence });
+  const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
+  assert.deepEqual([failed.reason, failed.retryable], [sentence, false]);
+  assert.equal(server.requests.length, 0);
+  const full = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP, more(104)] });
+  lastOf(await eventsOf(full.agent, 'go'), 'done');
+  assert.equal(full.server.requests[0]?.tools?.length, 128);
+  assert.equal((await full.agent.skills()).length, 129);
+});
+
 test('a name in approve that no server has fails the turn: the tool that its author meant would run without approval', async t => {
   const { agent, server } = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP], approve: ['ok', 'nose'] });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');

@@ -2,6 +2,8 @@ import { createInterface } from 'node:readline';
 
 /** An MCP server over stdio with one tool per protocol fault. It writes raw JSON, because an MCP library would prevent these faults. */
 const TOOLS = ['ok', 'die', 'hang', 'ping', 'flood', 'huge', 'long', 'noise', 'environment', 'garbled', 'refuse', 'error'];
+/** Names of as many more tools as the argument of this process asks for. */
+const MORE_TOOLS = Array.from({ length: Number(process.argv[2] ?? 0) }, (_, index) => `more-${index}`);
 
 type Request = { id?: number; method: string; params?: { name?: string; _meta?: { progressToken?: number } } };
 
@@ -64,7 +66,7 @@ createInterface({ input: process.stdin }).on('line', line => {
     const serverInfo = { name: 'hostile', version: '1' };
     answer(request.id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo });
   } else if (request.method === 'tools/list') {
-    answer(request.id, { tools: TOOLS.map(name => ({ name, inputSchema: { type: 'object' } })) });
+    answer(request.id, { tools: [...TOOLS, ...MORE_TOOLS].map(name => ({ name, inputSchema: { type: 'object' } })) });
   } else if (request.method === 'ping') {
     answer(request.id, {});
   } else {

@@ -51,7 +51,7 @@ test('sends, gets and cancels in ProtoJSON, at both addresses', async t => {
     assertError(await v1(rig, `POST ${base}/v1/tasks/${task.id}:cancel`), 'TASK_NOT_CANCELABLE', 'ended');
   }
   rig.relay.onClient = () => {};
-  const polled = await v1(rig, 'POST /v1/message:send', { body: { message: message('x'), configuration: {} } });
+  const polled = await v1(rig, 'POST /v1/message%3Asend', { body: { message: message('x'), configuration: {} } });
   assert.equal(polled.body.task.status.state, 'TASK_STATE_SUBMITTED', 'a configuration without blocking does not wait');
   const { id } = polled.body.task;
   rig.relay.onClient = taskId => {

@@ -46,6 +46,24 @@ test('send, get and stream return bare objects with one member, the same as over
   }
 });
 
+test('the colon before a verb may be percent-encoded in every verb', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  for (const colon of ['%3A', '%3a']) {
+    const body = { message: userMessage('x') };
+    const sent = await rest(rig, `POST /message${colon}send?note=a%3Ab`, { body });
+    assert.equal(sent.status, 200, colon);
+    assert.equal((await rest(rig, `POST /a2a/message${colon}send`, { body })).status, 200);
+    const streamed = await restResponse(rig, `POST /message${colon}stream`, { body });
+    assert.equal(shapes(await restFrames(streamed)).at(-1), 'completed');
+    const path = `/tasks/${sent.body.task.id}${colon}`;
+    assertError(await rest(rig, `POST ${path}cancel`), 'TASK_NOT_CANCELABLE', colon);
+    assertError(await rest(rig, `GET ${path}subscribe`), 'UNSUPPORTED_OPERATION', colon);
+  }
+  // An encoded percent sign is part of the name.
+  assert.equal((await rest(rig, 'POST /message%253Asend', { body: { message: userMessage('x') } })).status, 404);
+});
+
 test('historyLength and other query parameters work under both of their names, and configuration works in the body', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LINE } from '@hopline/telemetry';
 import { Output } from '@hopline/terminal';
 import { showAgentLine } from './agent-line.ts';
 
@@ -20,6 +21,8 @@ test('lines of the process log are summarized', () => {
   ]);
   assert.deepEqual(log({ agent: 'mine', state: 'failed', reason: 'why' }), ['out:turn ended · failed · why\n']);
   assert.deepEqual(log({}), []);
+  const wide = { level: 'warn', msg: LINE.loginWide, reason: 'all agents share it' };
+  assert.deepEqual(log(wide), [], 'operators change logins, authors do not');
   const err = { message: 'a.ts cannot be loaded', cause: { message: 'no', stack: 'at a.ts:1' } };
   assert.deepEqual(log({ level: 'fatal', msg: 'start', err }), ['err:start: a.ts cannot be loaded: at a.ts:1\n']);
 });

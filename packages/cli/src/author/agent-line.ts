@@ -1,4 +1,5 @@
 import { isObject } from '@hopline/a2a';
+import { LINE } from '@hopline/telemetry';
 import type { Output } from '@hopline/terminal';
 
 /**
@@ -15,6 +16,8 @@ export function showAgentLine(
     return;
   }
   const { level, msg, agent, err } = line;
+  // For the operator of the cluster, who gives logins to services. An author's process has the login of its cluster.
+  if (msg === LINE.loginWide) return;
   if (msg === 'agent listening') {
     output.line(`${agent} is running (${line.url}); try: ${commandLine(`ask --agent ${agent}`)} TEXT`);
     return;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { A2AError } from '@hopline/a2a';
+import { A2AError, isTerminal, stateWord, type TaskState } from '@hopline/a2a';
 import type { Client } from '@hopline/client';
 import { plural } from '@hopline/task-audit/waterfall';
 import {
@@ -136,7 +136,10 @@ class Exporter {
           if (entry.kind === 'header') header = entry.header;
           await this.#write(this.#lineOf(entry, received, written));
           breaks = 0;
-          if (entry.kind === 'end') return;
+          if (entry.kind === 'end') {
+            if (!isTerminal(entry.state)) this.#warnOpen(taskId, entry.state);
+            return;
+          }
         }
         throw new A2AError('UNAVAILABLE', { detail: 'the export ended early' });
       } catch (thrown) {
@@ -144,6 +147,13 @@ class Exporter {
         if (!isBreak(thrown) || breaks > BREAKS_MAX || header === undefined || this.#order.signal.aborted) throw thrown;
       }
     }
+  }
+
+  /** The same command would leave the file as it is, because it is whole. */
+  #warnOpen(taskId: string, state: TaskState): void {
+    this.#order.output.warn(
+      `task ${taskId} has not ended (${stateWord(state)}): the export has its events so far; export it later into another file`,
+    );
   }
 
   #lineOf(entry: TaskEntry, received: TaskWriter, written: TaskWriter): string {

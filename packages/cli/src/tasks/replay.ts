@@ -39,8 +39,12 @@ export const replay = command({
     });
     // With `from`, the printer assumes that the earlier part of the task was printed before.
     const printer = { resumed: from !== undefined, folder, answerNames: answer };
-    const code = await showStream(context, { items, outcome: new StreamOutcome(), isRecorded: true, ...printer });
+    const outcome = new StreamOutcome();
+    const code = await showStream(context, { items, outcome, isRecorded: true, ...printer });
     if (first === undefined && code === EXIT.ok) context.output.warn('(no events between these cursors)');
+    const isOpen = outcome.state === 'TASK_STATE_SUBMITTED' || outcome.state === 'TASK_STATE_WORKING';
+    if (isOpen && to === undefined && !context.signal.aborted)
+      context.output.warn('(the task had not ended: its events end here)');
     return code;
   },
 });
