@@ -30,6 +30,8 @@ async function runChecks(): Promise<Totals> {
   const coverage = isCovered ? new Coverage() : undefined;
   // Caches compiled modules for this run and later ones, which saves a third of the CPU time of a short test.
   process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules', '.cache', 'hopline-compiled');
+  // The same for Python: without its compiled modules, strands-agents takes 2.9 CPU seconds to import instead of 1.2.
+  delete process.env.PYTHONDONTWRITEBYTECODE;
   const times = new FileTimes();
   const report = new TestReport(process.stdout);
   // A single file is printed as it goes. Several are printed one by one, because they would mix.

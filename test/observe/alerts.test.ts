@@ -254,7 +254,8 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     // Work for an agent that has left. No other work may be in the queue, because its end would make room.
     const filter = workFilter('agent.absent');
     await consumers.add(WORK_STREAM, { durable_name: 'agent-absent', filter_subject: filter, ack_policy: AckPolicy.Explicit });
-    nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));
+    // It has the form of a record: a full queue is searched for other payloads, which are removed.
+    nc.publish(`a2a.work.agent.absent.${randomUUID()}`, JSON.stringify({ v: 1, text: 'x'.repeat(1_000) }));
     await nc.flush();
     await evaluated('only this item', async () => (await streams.info(WORK_STREAM)).state.messages === 1);
     const { state, config } = await streams.info(WORK_STREAM);
@@ -262,6 +263,9 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await reaches('HoplineNatsNearlyFull', 'pending');
     await reaches('HoplineLogShortage');
     await streams.update(WORK_STREAM, { max_bytes: config.max_bytes });
+    // Otherwise this item would raise HoplineWorkNotTaken.
+    await consumers.delete(WORK_STREAM, 'agent-absent');
+    await streams.purge(WORK_STREAM, { filter });
   });
 
   test('HoplineRequestsFail, HoplineRequestsBudget, HoplineNatsAway: NATS cannot be reached', async () => {

@@ -17,36 +17,52 @@ import {
 } from './register-agent.ts';
 import { quiet } from './task-log.test-kit.ts';
 
-type Registration = { stop(): Promise<void>; signal: AbortSignal };
+type Options = Parameters<typeof registerAgent>[0];
+type Registration = {
+  signal: AbortSignal;
+  /** The entry of the first heartbeat. */
+  first: Promise<AgentRegistration>;
+  stop(): Promise<void>;
+};
 
-/** Resolves after the given number of heartbeats. */
-async function register(log: Log, heartbeats: number): Promise<Registration> {
+/** Registers the agent `mine`, with a heartbeat each millisecond. */
+function registerMine(log: Log, agent: Partial<Options['agent']>, more: Partial<Options> = {}): Registration {
   const stop = new AbortController();
-  const reached = Promise.withResolvers<void>();
-  let count = 0;
+  const { promise: first, resolve } = Promise.withResolvers<AgentRegistration>();
   const registered = registerAgent({
     log,
     name: 'mine',
-    agent: { description: 'Mine.', skills: async () => [], run: async function* () {}, close: async () => {} },
+    agent: { description: 'Mine.', skills: async () => [], run: async function* () {}, close: async () => {}, ...agent },
     url: 'http://127.0.0.1:1/',
     skills: [],
-    isDefault: true,
+    isDefault: false,
     logger: quiet,
     signal: stop.signal,
     heartbeatMs: 1,
-    onRegistered: () => {
-      count += 1;
-      if (count === heartbeats) reached.resolve();
-    },
+    onRegistered: resolve,
+    ...more,
   });
-  await reached.promise;
   return {
     signal: stop.signal,
+    first,
     stop: () => {
       stop.abort();
       return registered;
     },
   };
+}
+
+/** Resolves after the given number of heartbeats. */
+async function register(log: Log, heartbeats: number): Promise<Registration> {
+  const reached = Promise.withResolvers<void>();
+  let count = 0;
+  const onRegistered = () => {
+    count += 1;
+    if (count === heartbeats) reached.resolve();
+  };
+  const registration = registerMine(log, {}, { isDefault: true, onRegistered });
+  await reached.promise;
+  return registration;
 }
 
 test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry marks a default agent', {
@@ -77,28 +93,12 @@ test('an agent whose skills are malformed is registered without them, and its fa
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
-  const stop = new AbortController();
-  const reached = Promise.withResolvers<AgentRegistration>();
   const faults: unknown[] = [];
   const skills = async () => [{ id: 'sync', name: 'Sync' }] as never;
-  const registered = registerAgent({
-    log,
-    name: 'mine',
-    agent: { description: 'Mine.', skills, run: async function* () {}, close: async () => {} },
-    url: 'http://127.0.0.1:1/',
-    skills: [],
-    isDefault: false,
-    logger: quiet,
-    signal: stop.signal,
-    heartbeatMs: 1,
-    onRegistered: reached.resolve,
-    onSkills: fault => faults.push(fault),
-  });
-  const entry = await Promise.race([reached.promise, registered]);
-  assert.deepEqual(entry?.skills, []);
+  const { first, stop } = registerMine(log, { skills }, { onSkills: fault => faults.push(fault) });
+  assert.deepEqual((await first).skills, []);
   assert.match(String(faults[0]), /^AgentMisuse: skills\(\) must resolve with a list of skills/);
-  stop.abort();
-  await registered;
+  await stop();
   await log.close();
 });
 
@@ -127,28 +127,12 @@ test('an instance that starts removes the entries of instances that died long ag
 
 test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const stop = new AbortController();
-  const reached = Promise.withResolvers<AgentRegistration>();
   const long = 'x'.repeat(100_000);
   const texts = Array.from({ length: 1_000 }, (_, index) => `${index} ${long}`);
   const skill = (index: number) => ({ id: `${index} ${long}`, name: long, description: long, tags: texts, examples: texts });
-  const registered = registerAgent({
-    log,
-    name: 'mine',
-    agent: {
-      description: long,
-      skills: async () => Array.from({ length: 200 }, (_, index) => skill(index)),
-      run: async function* () {},
-      close: async () => {},
-    },
-    url: 'http://127.0.0.1:1/',
-    skills: [],
-    isDefault: false,
-    logger: quiet,
-    signal: stop.signal,
-    onRegistered: reached.resolve,
-  });
-  const { skills } = await reached.promise;
+  const all = Array.from({ length: 200 }, (_, index) => skill(index));
+  const registration = registerMine(log, { description: long, skills: async () => all });
+  const { skills } = await registration.first;
   const [first] = skills;
   assert.deepEqual([skills.length, new Set(skills.map(({ id }) => id)).size], [SKILLS_MAX, SKILLS_MAX]);
   assert.deepEqual(
@@ -157,35 +141,22 @@ test('skills of any length fit the registry: each is cut to the limits of an age
   );
   assert.deepEqual([first?.tags[0]?.length, first?.examples?.[0]?.length], [TAG_CHARS_MAX, EXAMPLE_CHARS_MAX]);
   assert.ok(JSON.stringify(skills).length < 1024 * 1024, 'one record of NATS');
-  stop.abort();
-  await registered;
+  await registration.stop();
   await log.close();
 });
 
 test('the entry of an agent that does not answer states why, until the agent answers', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const stop = new AbortController();
   let isDown = true;
   const skills = async () => {
     if (isDown) throw new TypeError('secret', { cause: Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }) });
     return [];
   };
-  const registered = registerAgent({
-    log,
-    name: 'mine',
-    agent: { description: 'Mine.', skills, run: async function* () {}, close: async () => {} },
-    url: 'http://127.0.0.1:1/',
-    skills: [],
-    isDefault: false,
-    logger: quiet,
-    signal: stop.signal,
-    heartbeatMs: 1,
-  });
+  const { stop } = registerMine(log, { skills });
   const faults = async () => (await log.agents.under('mine')).map(({ value }) => value.fault);
   await until(async () => (await faults())[0] === 'ECONNREFUSED');
   isDown = false;
   await until(async () => (await faults()).every(fault => fault === undefined));
   assert.equal((await faults()).length, 1);
-  stop.abort();
-  await registered;
+  await stop();
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AgentInput, type AgentRecord, Layouts } from '@hopline/events';
-import { createMemoryLog } from '@hopline/log/memory';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { COALESCE, logger, sendMessage, writerOf } from './relay.test-kit.ts';
@@ -17,6 +17,28 @@ function counting() {
     if (kind !== undefined && outcome === 'received') received += count;
   });
   return { metrics, received: () => received };
+}
+
+/** A relay that counts the records that it reads, and loads no task but `free` before `load`. */
+async function relayThatLoadsNothing(log: MemoryLog, free?: string) {
+  const processLog = log.another();
+  const loaded = Promise.withResolvers<void>();
+  const last = processLog.facts.last.bind(processLog.facts);
+  processLog.facts.last = async taskId => {
+    if (taskId !== free) await loaded.promise;
+    return last(taskId);
+  };
+  let read = 0;
+  const readShard = processLog.inputs.readShard.bind(processLog.inputs);
+  processLog.inputs.readShard = async function* (...reading) {
+    for await (const input of readShard(...reading)) {
+      read += 1;
+      yield input;
+    }
+  };
+  const { metrics, received } = counting();
+  const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
+  return { relay, received, read: () => read, load: loaded.resolve };
 }
 
 /** A data part of `units` UTF-16 units, without text. */
@@ -76,27 +98,11 @@ test('promise 5: a shard that cannot load its tasks stops reading inputs at its 
     };
     await log.inputs.append('t', record, { id: `t:${n}` });
   }
-  const processLog = log.another();
-  const loaded = Promise.withResolvers<void>();
-  const last = processLog.facts.last.bind(processLog.facts);
-  processLog.facts.last = async taskId => {
-    await loaded.promise;
-    return last(taskId);
-  };
-  let read = 0;
-  const readShard = processLog.inputs.readShard.bind(processLog.inputs);
-  processLog.inputs.readShard = async function* (...reading) {
-    for await (const input of readShard(...reading)) {
-      read += 1;
-      yield input;
-    }
-  };
-  const { metrics, received } = counting();
-  const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
-  await until(() => read >= RELAY_WAITING_UNITS_MAX / units);
+  const { relay, received, read, load } = await relayThatLoadsNothing(log);
+  await until(() => read() >= RELAY_WAITING_UNITS_MAX / units);
   await new Promise(resolve => setTimeout(resolve, 200));
-  assert.ok(read < records, `${read} of ${records} were read`);
-  loaded.resolve();
+  assert.ok(read() < records, `${read()} of ${records} were read`);
+  load();
   await until(() => received() === records);
   await relay.stop();
 });
@@ -119,29 +125,13 @@ test('promise 5: shards that cannot append stop reading at a bound for all of th
   };
   const [free, ...held] = tasks;
   for (const taskId of held) for (let n = 1; n <= perShard; n += 1) await append(taskId, n);
-  const processLog = log.another();
-  const loaded = Promise.withResolvers<void>();
-  const last = processLog.facts.last.bind(processLog.facts);
-  processLog.facts.last = async taskId => {
-    if (taskId !== free) await loaded.promise;
-    return last(taskId);
-  };
-  let read = 0;
-  const readShard = processLog.inputs.readShard.bind(processLog.inputs);
-  processLog.inputs.readShard = async function* (...reading) {
-    for await (const input of readShard(...reading)) {
-      read += 1;
-      yield input;
-    }
-  };
-  const { metrics, received } = counting();
-  const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
-  await until(() => read >= RELAY_WAITING_UNITS_MAX / units);
+  const { relay, received, read, load } = await relayThatLoadsNothing(log, free);
+  await until(() => read() >= RELAY_WAITING_UNITS_MAX / units);
   for (let n = 1; n <= perShard; n += 1) await append(free!, n);
   await until(() => received() === perShard, 'all inputs of the shard that is not held');
   // Each shard may have read up to a check more.
-  assert.ok(read <= RELAY_WAITING_UNITS_MAX / units + 2 * SHARDS + perShard, `${read} of ${SHARDS * perShard} were read`);
-  loaded.resolve();
+  assert.ok(read() <= RELAY_WAITING_UNITS_MAX / units + 2 * SHARDS + perShard, `${read()} of ${SHARDS * perShard} were read`);
+  load();
   await until(() => received() === SHARDS * perShard, 'the inputs of all shards');
   await relay.stop();
 });

@@ -53,6 +53,17 @@ const storedWhen = (log: MemoryLog, taskId: string, isEnough: (fold: Fold) => bo
 const isDone = ({ task }: Fold) => task?.status.state === COMPLETED;
 const hasText = (text: string) => (fold: Fold) => fold.textOf('response') === text;
 
+/** A log of one shard, and its first relay, which has stored the first token of task `t`. */
+async function begun() {
+  const log = createMemoryLog({ shards: 1 });
+  const processLog = log.another();
+  const startedAt = Date.now();
+  const first = await relayOn(processLog);
+  const out = await begin(log, 't', 'one ');
+  await storedWhen(log, 't', hasText('one '));
+  return { log, processLog, startedAt, first, out };
+}
+
 /**
  * Asserts that each generation follows the previous one, except for one event whose generation is the time and which names the previous
  * generation.
@@ -249,12 +260,7 @@ test('if the log loses facts that a dead relay stored after its last lease, thei
 test('a task of a dead owner continues above the lost generations, whenever its next input arrives', {
   timeout: 120_000,
 }, async t => {
-  const log = createMemoryLog({ shards: 1 });
-  const processLog = log.another();
-  const startedAt = Date.now();
-  const first = await relayOn(processLog);
-  const out = await begin(log, 't', 'one ');
-  await storedWhen(log, 't', hasText('one '));
+  const { log, processLog, startedAt, first, out } = await begun();
   await kill(processLog, first);
   // The stream has a new leader, which may have lost records.
   log.loseFacts((await log.facts.extent()).lastSeq);
@@ -273,12 +279,7 @@ test('a task of a dead owner continues above the lost generations, whenever its 
 test('if an append is lost whose answer a stopped relay did not await, the task continues above its generation', {
   timeout: 120_000,
 }, async t => {
-  const log = createMemoryLog({ shards: 1 });
-  const processLog = log.another();
-  const startedAt = Date.now();
-  const first = await relayOn(processLog);
-  const out = await begin(log, 't', 'one ');
-  await storedWhen(log, 't', hasText('one '));
+  const { log, processLog, startedAt, first, out } = await begun();
   const { lastSeq } = await log.facts.extent();
   const append = processLog.facts.append.bind(processLog.facts);
   processLog.facts.append = async (...args) => {
@@ -298,12 +299,7 @@ test('if an append is lost whose answer a stopped relay did not await, the task 
 });
 
 test('after a failed start, a relay still doubts what a dead owner has stored', { timeout: 120_000 }, async t => {
-  const log = createMemoryLog({ shards: 1 });
-  const processLog = log.another();
-  const startedAt = Date.now();
-  const first = await relayOn(processLog);
-  const out = await begin(log, 't', 'one ');
-  await storedWhen(log, 't', hasText('one '));
+  const { log, processLog, startedAt, first, out } = await begun();
   await kill(processLog, first);
   log.loseFacts((await log.facts.extent()).lastSeq);
   const next = log.another();
@@ -325,11 +321,7 @@ test('after a failed start, a relay still doubts what a dead owner has stored', 
 test('a task whose relay dies continues with the next generation while the stream of facts keeps its leader', {
   timeout: 120_000,
 }, async t => {
-  const log = createMemoryLog({ shards: 1 });
-  const processLog = log.another();
-  const first = await relayOn(processLog);
-  const out = await begin(log, 't', 'one ');
-  await storedWhen(log, 't', hasText('one '));
+  const { log, processLog, first, out } = await begun();
   await until(async () => (await log.leases.get('shard.0'))?.value.leadership !== undefined);
   await kill(processLog, first);
   const second = await relayOn(log.another());

@@ -41,5 +41,5 @@ export class PythonDriver implements AsyncDisposable {
 
 /** The environment in which a Python imports packages/python from its sources. */
 export function pythonEnv(): NodeJS.ProcessEnv {
-  return { ...process.env, PYTHONPATH: join(PYTHON_PACKAGE, 'src'), PYTHONDONTWRITEBYTECODE: '1', PYTHONWARNINGS: 'error' };
+  return { ...process.env, PYTHONPATH: join(PYTHON_PACKAGE, 'src'), PYTHONWARNINGS: 'error' };
 }
