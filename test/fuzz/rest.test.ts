@@ -15,10 +15,10 @@ const RUNS_OF_03 = 300;
 
 /**
  * Values that a schema cannot express: a known page token, a cursor of this task, the context of that task, a free id, a scheme for
- * credentials, a usable URL.
+ * credentials, a usable URL, the length of base64.
  */
 const BEYOND_SCHEMAS =
-  /pageToken must be|cursor does not belong|contextId \(legacy|without an authentication scheme|messageId was already used|the webhook URL/;
+  /pageToken must be|cursor does not belong|contextId \(legacy|without an authentication scheme|messageId was already used|the webhook URL|whole number of bytes/;
 const UNREADABLE = ['INVALID_PARAMS', 'PARSE_ERROR', 'INVALID_REQUEST', 'VERSION_NOT_SUPPORTED', 'METHOD_NOT_FOUND'];
 
 type Fuzzer = { servers: MemoryServers; exchange: Exchange; document: OpenApiDocument };

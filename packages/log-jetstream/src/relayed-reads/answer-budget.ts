@@ -12,7 +12,7 @@ export class AnswerBudget {
   #used = 0;
   readonly #waiting: Waiting[] = [];
 
-  /** `messages`: how many the answer may have, at least one. An answer that exceeds the budget by itself has it alone. */
+  /** `messages`: how many the answer may have, at least one. An answer that needs more waits until no other is on its way. */
   async run(messages: number, answer: () => Promise<void>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push({ messages: Math.min(messages, MESSAGES_AT_ONCE_MAX), begin: resolve });
