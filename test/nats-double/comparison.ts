@@ -18,8 +18,8 @@ const PATIENCE_MS = 30_000;
  */
 const LATE = { triesMax: 10, afterMs: 10 };
 const EMPTY_PULL = '404 No Messages';
-/** Fields that depend on a server's clock, or whose values a server chooses itself (README.md). */
-const VOLATILE = new Set(['created', 'ts', 'first_ts', 'last_ts', 'time', 'leader']);
+/** Fields that depend on a server's clock or version, or whose values a server chooses itself (README.md). */
+const VOLATILE = new Set(['created', 'ts', 'first_ts', 'last_ts', 'time', 'leader', '_nats.ver']);
 const WATCH_INBOX = 'watch.inbox';
 
 export type Difference = { run: number; index: number; operation: Operation; real: string[]; double: string[] };
