@@ -59,7 +59,6 @@ test('an error that an agent throws is logged with its class and source location
 
 test('a turn that completes without an answer is shown to the author of the agent, and logged', async () => {
   for (const [body, isEmpty] of [
-    // biome-ignore lint/correctness/useYield: its author forgot it
     [async function* () {}, true],
     [
       async function* () {
