@@ -347,7 +347,7 @@ export class RemoteTurn {
   async #sendOnce(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
     this.#rememberAnswered();
-    // Of a send that the agent has refused before.
+    // The agent may have refused an earlier send with a webhook.
     this.#webhookCalls?.close();
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
     const url = calls?.url;

@@ -7,7 +7,7 @@ import { count, flag, parsed, timeSince } from '../command/options.ts';
 import { anyNumber } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 
-/** Of `*.hopline.jsonl`, and of a file that its user has renamed. */
+/** The end of `*.hopline.jsonl`, and of most names that a user may give a copy. */
 const TASK_FILE_SUFFIX = '.jsonl';
 
 type TaskSources = {
