@@ -63,7 +63,16 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     await requireFreePort(port, options.host);
     const { natsUrl, natsUsers } =
       options.natsUrl === null
-        ? await startNats({ agents, agentAccounts: options.agentAccounts, cluster, home, paths, run, signal: signals.stop })
+        ? await startNats({
+            agents,
+            agentAccounts: options.agentAccounts,
+            cluster,
+            home,
+            paths,
+            run,
+            screen,
+            signal: signals.stop,
+          })
         : await useNats(options.natsUrl, screen);
     run.nats = withoutCredentials(natsUrl);
     const { profile, relays, host } = options;
@@ -133,8 +142,11 @@ function boundLogs(cluster: Cluster, home: Home): void {
 }
 
 /** Loaded on demand, because the operator's own NATS server has its own users. */
-async function createUsers({ agents }: AgentsFile, home: Home, setting: boolean | null, server: string): Promise<NatsUsers> {
-  const [{ agentAccountsFor, NatsUsers }, { layoutSizesOf }] = await Promise.all([
+async function createUsers(
+  { agents: { agents }, agentAccounts: setting, home, screen }: StartNats,
+  server: string,
+): Promise<NatsUsers> {
+  const [{ agentAccountsFor, NatsUsers, oldServerNotice }, { layoutSizesOf }] = await Promise.all([
     import('./nats-users.ts'),
     import('@hopline/log-jetstream'),
   ]);
@@ -142,7 +154,10 @@ async function createUsers({ agents }: AgentsFile, home: Home, setting: boolean 
   const later = layoutSizesOf(process.env.HOPLINE_LAYOUTS || '');
   const groups = later.reduce((sum, layout) => sum + layout.groups, Number(process.env.HOPLINE_STREAM_GROUPS || 1));
   const prefix = process.env.HOPLINE_PREFIX || undefined;
-  const agentAccounts = agentAccountsFor(home, { prefix, setting, serverVersion: await natsVersion(server) });
+  const serverVersion = await natsVersion(server);
+  const notice = oldServerNotice(server, { setting, serverVersion });
+  if (notice !== undefined) screen.line(notice);
+  const agentAccounts = agentAccountsFor(home, { prefix, setting, serverVersion });
   const users = new NatsUsers(names, prefix, { groups, agentAccounts });
   users.writeCommandLogins(home.natsUsers);
   return users;
@@ -158,12 +173,14 @@ type StartNats = {
   home: Home;
   paths: LaunchPaths;
   run: RunState;
+  screen: Screen;
   signal: AbortSignal;
 };
 
-async function startNats({ agents, agentAccounts, cluster, home, paths, run, signal }: StartNats): Promise<Nats> {
+async function startNats(start: StartNats): Promise<Nats> {
+  const { cluster, home, paths, run, signal } = start;
   if (paths.natsServer === null) throw new LaunchError('no nats-server: use `npm start`, or set NATS_URL');
-  const natsUsers = await createUsers(agents, home, agentAccounts, paths.natsServer);
+  const natsUsers = await createUsers(start, paths.natsServer);
   const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;
   const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.installation.folder, natsUsers));

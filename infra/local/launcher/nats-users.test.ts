@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createHome, homePaths } from './home.ts';
 import { INSTALLATION } from './installation.ts';
 import { natsProcess } from './nats-process.ts';
-import { agentAccountsFor, NatsUsers } from './nats-users.ts';
+import { agentAccountsFor, NatsUsers, oldServerNotice } from './nats-users.ts';
 import { serviceProcesses } from './service-processes.ts';
 
 const AGENTS = { folder: '/', path: '/agents.json', agents: ['guide', 'files'].map(name => ({ name, adapter: 'a2a' })) };
@@ -116,4 +116,17 @@ test('a new log gives each agent an account, and an existing log keeps its form'
   assert.deepEqual([null, true].map(choose), [true, true]);
   assert.throws(() => choose(false), /was created with HOPLINE_AGENT_ACCOUNTS=true/);
   assert.throws(() => chooseForOld(null), /^LaunchError: the log in .* needs nats-server 2\.10\.0 or newer/);
+});
+
+test('a server that is too old for accounts of agents is named, with its cost and how to replace it', () => {
+  const notice = (server: string, serverVersion: string, setting: boolean | null = null) =>
+    oldServerNotice(server, { setting, serverVersion });
+  const cached = '/home/me/.cache/hopline/nats-server-debian-package-linux-x64';
+  assert.match(
+    notice(`${cached}/nats-server`, '2.9.10') ?? '',
+    /^nats-server 2\.9\.10 keeps all agents in one account, .* remove \/home\/me\/\.cache\/hopline\/nats-server-debian-package-linux-x64 and start again/,
+  );
+  assert.match(notice('/usr/sbin/nats-server', '2.9.10') ?? '', /set HOPLINE_NATS_SERVER to nats-server 2\.10 or newer/);
+  assert.equal(notice(`${cached}/nats-server`, '2.15.2'), undefined);
+  assert.equal(notice(`${cached}/nats-server`, '2.9.10', false), undefined);
 });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { COMMAND_USERS, type CommandLogins } from '@hopline/local-cluster';
 import {
   ANY_AGENT,
@@ -98,6 +98,18 @@ export function agentAccountsFor({ store }: Home, { prefix, setting, serverVersi
       `${withAccounts ? `the log in ${store}` : 'HOPLINE_AGENT_ACCOUNTS=true'} needs nats-server 2.10.0 or newer, and this one is ${serverVersion}: set HOPLINE_NATS_SERVER to a newer one`,
     );
   return agentAccounts;
+}
+
+/**
+ * The line for a server that is too old to give each agent an account. The bootstrap keeps a program that it has fetched once, even if it
+ * could now fetch a newer one. Undefined if the server is new enough, or the one account was chosen.
+ */
+export function oldServerNotice(server: string, { setting, serverVersion }: Omit<AccountsChoice, 'prefix'>): string | undefined {
+  if (setting === false || hasAgentAccounts(serverVersion)) return undefined;
+  const folder = dirname(server);
+  const isFetched = basename(folder).startsWith('nats-server-');
+  const replace = isFetched ? `remove ${folder} and start again` : 'set HOPLINE_NATS_SERVER to nats-server 2.10 or newer';
+  return `nats-server ${serverVersion} keeps all agents in one account, where a stolen login of one can delay the others; for an account each, ${replace} (a log that exists: docs/guides/upgrading.md#accounts-for-agents)`;
 }
 
 /** A file that only its owner may read, even if it existed with another mode. */

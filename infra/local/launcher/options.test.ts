@@ -65,6 +65,14 @@ test('an unknown option is named in the error', () => {
   assert.throws(() => parse(['--prot', '1']), { name: 'LaunchError', message: /--prot.*see `npm start -- --help`$/s });
 });
 
+test('a misspelt setting is named, because no service would get it', () => {
+  assert.throws(() => parse([], { HOPLINE_PROFIL: 'chat', HOPLINE_RELAY: '2', HOPLINE_LEASE_MS: '1500', HOPLINE_TOKEN: 't' }), {
+    name: 'LaunchError',
+    message:
+      'HOPLINE_PROFIL is not a setting of Hopline; did you mean HOPLINE_PROFILE?; HOPLINE_RELAY is not a setting of Hopline; did you mean HOPLINE_RELAYS? (all settings: docs/reference/settings.md)',
+  });
+});
+
 test('an option that npm consumed is refused, and the error shows the command that works', () => {
   for (const [name, value, option] of [
     ['npm_config_port', '18100', '--port 18100'],

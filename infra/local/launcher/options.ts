@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { unknownSettings } from '@hopline/lifecycle';
 import { LaunchError } from './launch-error.ts';
 import { HOST } from './ports.ts';
 
@@ -33,6 +34,7 @@ export type Options = {
 export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: string, root: string): Options {
   requireOwnArguments(env);
   requireHttp(env);
+  requireKnownSettings(env);
   const { port, agents, origin = [], 'no-demo': noDemo, help } = readArguments(argv);
   const agentsFile = agents ?? (env.HOPLINE_AGENTS || null);
   return {
@@ -84,6 +86,15 @@ function requireHttp(env: NodeJS.ProcessEnv): void {
   const name = ['HOPLINE_TLS_CERT_FILE', 'HOPLINE_TLS_KEY_FILE', 'HOPLINE_TLS_CLIENT_CA_FILE'].find(setting => env[setting]);
   if (name)
     throw new LaunchError(`${name}: the local cluster serves plain HTTP; unset this setting and terminate TLS in a proxy`);
+}
+
+/** The settings that the launcher reads itself and no service has. */
+const OWN_SETTINGS = ['HOPLINE_AGENTS', 'HOPLINE_AGENT_ACCOUNTS', 'HOPLINE_HOME', 'HOPLINE_NATS_SERVER', 'HOPLINE_RELAYS'];
+
+/** A service gets only the settings that it has, so none of them would notice a misspelt one. */
+function requireKnownSettings(env: NodeJS.ProcessEnv): void {
+  const unknown = unknownSettings(env, OWN_SETTINGS);
+  if (unknown.length > 0) throw new LaunchError(`${unknown.join('; ')} (all settings: docs/reference/settings.md)`);
 }
 
 function readArguments(argv: string[]) {

@@ -9,6 +9,7 @@ import {
   type JsonObject,
   JsonStream,
   type Operation,
+  parseRetryAfter,
   type RemoteResponse,
   SSE_CONTENT_TYPE,
   SseDecoder,
@@ -18,7 +19,7 @@ import type { Turn } from '@hopline/agent';
 import { cardReport, noCardReport, type RemoteAgent } from '@hopline/agent-card';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
-import { AGENT_UNREACHABLE, AgentFault, NO_JSON_RPC, NOT_JSON, silenceFault, totalFault } from './agent-fault.ts';
+import { AGENT_UNREACHABLE, AgentFault, NO_JSON_RPC, NOT_JSON, rpcFault, silenceFault, totalFault } from './agent-fault.ts';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
 import type { AgentTls, Skipped } from './options.ts';
@@ -229,11 +230,17 @@ export class RemoteClient {
     return await requestWithin(url, { method: 'POST', headers, body, dispatcher: this.#http, signal });
   }
 
-  /** Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, others send only the HTTP error. */
+  /**
+   * Reads a JSON response. Some servers send an HTTP error with the JSON-RPC error in its body, others send only the HTTP error. Throws a
+   * retryable error that has a `Retry-After`.
+   */
   async #answer(response: Dispatcher.ResponseData<unknown>): Promise<RemoteResponse> {
     const { statusCode } = response;
-    const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryableStatus(statusCode), {
+    const isRetryable = isRetryableStatus(statusCode);
+    const retryAfterMs = retryAfterOf(response);
+    const failed = new AgentFault(`the agent answered with HTTP ${statusCode}`, isRetryable, {
       word: `http_${statusCode}`,
+      ...(isRetryable && { retryAfterMs }),
     });
     if (statusCode !== 200 && !isJson(response)) {
       await response.body.dump();
@@ -241,6 +248,8 @@ export class RemoteClient {
     }
     const decoded = decode(await readJson(response, this.#options.limits.eventBytesMax));
     if (statusCode !== 200 && !('error' in decoded)) throw failed;
+    if ('error' in decoded && retryAfterMs !== undefined && (isRetryable || decoded.error.retryable))
+      throw rpcFault({ ...decoded.error, retryable: true }, retryAfterMs);
     return decoded;
   }
 
@@ -356,6 +365,11 @@ function isJson({ headers }: Dispatcher.ResponseData<unknown>): boolean {
 function isReadable({ headers }: Dispatcher.ResponseData<unknown>): boolean {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
   return !/^text\/html\b/i.test(String(type)) && String(coding).toLowerCase() === 'identity';
+}
+
+function retryAfterOf({ headers }: Dispatcher.ResponseData<unknown>): number | undefined {
+  const [value, date] = [headers['retry-after'], headers.date].map(header => [header].flat()[0]);
+  return parseRetryAfter(value, date, Date.now());
 }
 
 function isRetryableStatus(status: number): boolean {

@@ -12,7 +12,7 @@ import {
 } from '@hopline/a2a';
 import { type AgentEvent, type RemoteRunCancels, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
-import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault } from './agent-fault.ts';
+import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, rpcFault, silenceFault, totalFault } from './agent-fault.ts';
 import { BeginningRun } from './beginning-run.ts';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
@@ -25,11 +25,19 @@ import { ANSWER_STEP, RemoteSteps } from './remote-steps.ts';
 import { WebhookCalls } from './webhook-calls.ts';
 import { isWholeText } from './whole-text.ts';
 
-/** Attempts of one tasks/get while the agent is unreachable, and bounds in milliseconds of the pauses between them: about 3 s in all. */
+/**
+ * Attempts of one tasks/get while the agent is unreachable or refuses it with a `Retry-After`, and of one message that it refuses so.
+ */
 const GET_TRIES_MAX = 5;
-const GET_RETRY_MS_MIN = 200;
-const GET_RETRY_MS_BASE = 300;
-const GET_RETRY_MS_MAX = 2_400;
+const SEND_TRIES_MAX = 3;
+/**
+ * Bounds in milliseconds of the pauses between them, about 3 s in all. A `Retry-After` is added; with a longer one than RETRY_AFTER_MS_MAX
+ * the turn fails.
+ */
+const RETRY_MS_MIN = 200;
+const RETRY_MS_BASE = 300;
+const RETRY_MS_MAX = 2_400;
+const RETRY_AFTER_MS_MAX = 30_000;
 /** First and longest pause between two tasks/get. */
 const POLL_MS = 250;
 const POLL_MS_MAX = 2_000;
@@ -216,13 +224,19 @@ export class RemoteTurn {
     if (this.#isUnproved) state = 'poll';
     await this.#cancelEarlier();
     let isCardFresh = false;
+    let tries = 1;
     while (!this.#reader.ended) {
       try {
         await this.#runState(state, agent);
         state = this.#next(state, agent);
       } catch (error) {
-        const isRejected = error instanceof AgentFault && !error.retryable && !this.#reader.begun;
-        const mayHaveChanged = isRejected && (state === 'stream' || state === 'send') && !isCardFresh;
+        const isRefused = error instanceof AgentFault && !this.#reader.begun && (state === 'stream' || state === 'send');
+        if (isRefused && error.retryAfterMs !== undefined && tries < SEND_TRIES_MAX) {
+          await this.#pause(error, tries);
+          tries += 1;
+          continue;
+        }
+        const mayHaveChanged = isRefused && !error.retryable && !isCardFresh;
         const changed = mayHaveChanged && !this.#turn.signal.aborted ? await this.#client.changedFrom(agent) : undefined;
         if (changed === undefined) throw error;
         agent = changed;
@@ -333,6 +347,8 @@ export class RemoteTurn {
   async #sendOnce(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
     this.#rememberAnswered();
+    // The agent may have refused an earlier send with a webhook.
+    this.#webhookCalls?.close();
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
     const url = calls?.url;
     if (calls !== undefined && url !== undefined) {
@@ -445,11 +461,7 @@ export class RemoteTurn {
 
   /** `mayBeStale`: the first response of a resumed task may show it before our answer, still interrupted (seen with @a2a-js/sdk 1.3). */
   #read(response: RemoteResponse, mayBeStale: boolean): void {
-    if ('error' in response) {
-      const { code, retryable } = response.error;
-      const isRetryable = retryable || code === -32603;
-      throw new AgentFault(`the agent answered with error ${code}`, isRetryable, { word: rpcWord(code) });
-    }
+    if ('error' in response) throw rpcFault(response.error);
     if ('unknown' in response) this.#options.reader.onSkipped('unknown event');
     else if (mayBeStale && 'task' in response.event && isInterrupted(response.event.task.status.state))
       this.#reader.remember(response.event.task.id, response.event.task.contextId);
@@ -505,12 +517,21 @@ export class RemoteTurn {
         if ('event' in response && 'task' in response.event) return response.event.task;
         throw new AgentFault(NO_TERMINAL_STATE, true);
       } catch (error) {
-        const isRetried = error instanceof AgentFault && error.message === AGENT_UNREACHABLE && tries < GET_TRIES_MAX;
-        if (!isRetried) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
-        const waitMs = GET_RETRY_MS_MIN + fullJitterMs(tries, GET_RETRY_MS_BASE, GET_RETRY_MS_MAX, Math.random);
-        await delay(waitMs, undefined, { signal: this.#signal });
+        if (!(error instanceof AgentFault)) throw error;
+        const fault = new AgentFault(NO_TERMINAL_STATE, true, { cause: error, retryAfterMs: error.retryAfterMs });
+        const isRetried = error.message === AGENT_UNREACHABLE || error.retryAfterMs !== undefined;
+        if (!isRetried || tries >= GET_TRIES_MAX) throw fault;
+        await this.#pause(fault, tries);
       }
     }
+  }
+
+  /** Waits before the next attempt of a request. Throws `fault` if the agent asks for a longer wait than the turn allows. */
+  async #pause(fault: AgentFault, tries: number): Promise<void> {
+    const askedMs = fault.retryAfterMs ?? 0;
+    const waitMs = askedMs + RETRY_MS_MIN + fullJitterMs(tries, RETRY_MS_BASE, RETRY_MS_MAX, Math.random);
+    if (askedMs > RETRY_AFTER_MS_MAX || performance.now() + waitMs >= this.#endsAtMs) throw fault;
+    await delay(waitMs, undefined, { signal: this.#signal });
   }
 
   /**
@@ -535,13 +556,6 @@ export class RemoteTurn {
     const mayBeSilent = () => this.#reader.waiting !== undefined;
     return { signal: this.#signal, trace: this.#turn.trace, totalMsMax, mayBeSilent };
   }
-}
-
-/** JSON-RPC's own errors are shown by name, because a five-digit number would look like an id. */
-function rpcWord(code: number): string {
-  if (code === -32603) return 'rpc_internal_error';
-  if (code === -32602) return 'rpc_invalid_params';
-  return code === -32601 ? 'rpc_method_not_found' : 'rpc_error';
 }
 
 function isStreamRefusal(response: RemoteResponse): boolean {

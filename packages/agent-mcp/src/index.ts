@@ -6,5 +6,6 @@ export type { McpOptions } from './mcp-agent.ts';
 export { createMcpAgent } from './mcp-agent.ts';
 export type { McpConnection, McpServer } from './mcp-session.ts';
 export { McpSession } from './mcp-session.ts';
+export { TooManyTools } from './too-many-tools.ts';
 export type { WrittenCall } from './tool-calls.ts';
 export { resultEvents } from './tool-result.ts';

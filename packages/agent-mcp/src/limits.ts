@@ -5,7 +5,7 @@ export const MESSAGE_CALLS_MAX = 32;
  * remaining text if it is not closed.
  */
 export const NESTED_MAX = 16;
-/** Maximum tools offered from one server. */
+/** Maximum tools of one agent. */
 export const TOOLS_MAX = 512;
 /** Progress notifications that wait for the reader; above this, the oldest is dropped. */
 export const PROGRESS_PENDING_MAX = 64;

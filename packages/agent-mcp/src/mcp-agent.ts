@@ -5,8 +5,9 @@ import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/clien
 import { askedIn, askUser } from './asked-calls.ts';
 import { callTool, MCP_UNREACHABLE, ToolCallFault } from './call-tool.ts';
 import { type CallInput, questionKey, readAnswer, ToolAsked } from './elicitation.ts';
-import { MCP_LIMITS, type McpLimits } from './limits.ts';
+import { MCP_LIMITS, type McpLimits, TOOLS_MAX } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
+import { TooManyTools } from './too-many-tools.ts';
 import { findCalls, UNKNOWN_TOOL, type WrittenCall } from './tool-calls.ts';
 import { errorText, resultEvents, shownResult } from './tool-result.ts';
 import { withProgress } from './with-progress.ts';
@@ -25,11 +26,21 @@ export function createMcpAgent(options: McpOptions): Agent {
   const chosen = (tools: readonly Tool[]) => tools.filter(({ name }) => options.tools?.includes(name) ?? true);
   return {
     description: options.description ?? 'Runs the tools of an MCP server.',
-    skills: async () => chosen((await session.connect()).tools()).map(skillOf),
+    skills: async () => {
+      const tools = chosen((await session.connect()).tools());
+      if (tools.length > TOOLS_MAX) throw tooMany(tools);
+      return tools.map(skillOf);
+    },
     run: turn => runTurn(session, chosen, limits, turn),
     cancelRemoteRun: (run, trace) => session.cancelCall(run, trace),
     close: () => session.close(),
   };
+}
+
+function tooMany(tools: readonly Tool[]): TooManyTools {
+  return new TooManyTools(
+    `the MCP server has ${tools.length} tools, and an agent has at most ${TOOLS_MAX}: name the tools that it needs in its member \`tools\``,
+  );
 }
 
 function skillOf(tool: Tool): AgentSkill {
@@ -51,6 +62,10 @@ async function* runTurn(
     return;
   }
   const tools = chosen(connection.tools());
+  if (tools.length > TOOLS_MAX) {
+    yield { type: 'failed', reason: tooMany(tools).message, retryable: false, cause: 'too_many_tools' };
+    return;
+  }
   const names = new Set(tools.map(tool => tool.name));
   const asked = askedIn(turn.resume);
   if (asked !== undefined) {

@@ -13,7 +13,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { getDefaultEnvironment } from '@modelcontextprotocol/client/stdio';
 import packageJson from '../package.json' with { type: 'json' };
-import { MCP_RESPONSE_BYTES_MAX, type McpLimits, TOOLS_MAX } from './limits.ts';
+import { MCP_RESPONSE_BYTES_MAX, type McpLimits } from './limits.ts';
 import { OpenCalls } from './open-calls.ts';
 import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type RemoteCall, serverKey } from './remote-call.ts';
 import { startRemoteServer } from './remote-server.ts';
@@ -219,5 +219,5 @@ async function listTools(client: Client, timeout: number): Promise<readonly Tool
   // The SDK prints a line where a server has no tools.
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const { tools } = await client.listTools(undefined, { timeout, cacheMode: 'refresh' });
-  return tools.slice(0, TOOLS_MAX);
+  return tools;
 }

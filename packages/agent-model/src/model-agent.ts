@@ -9,10 +9,10 @@ import {
   runModel,
   type Turn,
 } from '@hopline/agent';
-import type { McpLimits, McpServer } from '@hopline/agent-mcp';
+import { type McpLimits, type McpServer, TooManyTools } from '@hopline/agent-mcp';
 import { type ChatModel, type ChatModelOptions, createChatModel, ModelError } from '@hopline/chat-model';
 import { MODEL_MEDIA, promptMessages } from '@hopline/chat-model/prompt-messages';
-import { Toolbox, TooManyTools } from './toolbox.ts';
+import { Toolbox } from './toolbox.ts';
 
 export type ModelAgentOptions = ChatModelOptions & {
   description?: string;

@@ -9,6 +9,7 @@ import {
   McpSession,
   resultEvents,
   ToolCallFault,
+  TooManyTools,
 } from '@hopline/agent-mcp';
 import type { ToolCall } from '@hopline/chat-model';
 import { callableName } from './tool-names.ts';
@@ -26,14 +27,10 @@ type ToolboxOptions = {
 };
 
 /** An MCP server's tools that the model does not know of would make it invent answers, so none of them is left out. */
-export class TooManyTools extends Error {
-  override readonly name = 'TooManyTools';
-
-  constructor(count: number) {
-    super(
-      `the MCP servers of the agent have ${count} tools, and a model is offered at most ${MODEL_TOOLS_MAX}: let them offer fewer, or give some to another agent`,
-    );
-  }
+function tooMany(count: number): TooManyTools {
+  return new TooManyTools(
+    `the MCP servers of the agent have ${count} tools, and a model is offered at most ${MODEL_TOOLS_MAX}: let them offer fewer, or give some to another agent`,
+  );
 }
 
 /** The tools of an agent's MCP servers. */
@@ -69,7 +66,7 @@ export class Toolbox {
     const offered = connections.flatMap((connection, index) =>
       connection.tools().map(tool => ({ session: this.#sessions[index]!, tool })),
     );
-    if (offered.length > MODEL_TOOLS_MAX) throw new TooManyTools(offered.length);
+    if (offered.length > MODEL_TOOLS_MAX) throw tooMany(offered.length);
     return offered;
   }
 

@@ -6,7 +6,7 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { AttemptFailed } from './attempt-failed.ts';
-import { type Agent, type AgentDefinition, type AgentEvent, defineAgent } from './index.ts';
+import { type Agent, type AgentDefinition, type AgentEvent, artifact, defineAgent, done, failed, notice } from './index.ts';
 import { runTurn } from './run-turn.ts';
 import { quiet, TaskLog } from './task-log.test-kit.ts';
 
@@ -55,6 +55,53 @@ test('an error that an agent throws is logged with its class and source location
   assert.equal(threw?.reason, 'RangeError');
   assert.match(String(threw?.path), /^agent-trace\.test\.ts:\d+$/);
   assert.ok(!lines.join('').includes('secret'));
+});
+
+test('a turn that completes without an answer is shown to the author of the agent, and logged', async () => {
+  for (const [body, isEmpty] of [
+    [async function* () {}, true],
+    [
+      async function* () {
+        yield '';
+        yield notice('Working');
+      },
+      true,
+    ],
+    [
+      async function* () {
+        yield 'a';
+      },
+      false,
+    ],
+    [
+      async function* () {
+        yield artifact({ name: 'a.txt', text: 'a' });
+      },
+      false,
+    ],
+    [
+      async function* () {
+        yield done();
+      },
+      true,
+    ],
+    [
+      async function* () {
+        yield failed('no');
+      },
+      false,
+    ],
+  ] as [AgentDefinition['run'], boolean][]) {
+    const lines: string[] = [];
+    const logger = createLogger({ service: 't', instance: 't', level: 'info', destination: { write: line => lines.push(line) } });
+    const shown: unknown[] = [];
+    await run(body, logger, error => shown.push(error));
+    assert.equal(
+      lines.some(line => line.includes('agent completed a turn without text, artifact or message')),
+      isEmpty,
+    );
+    assert.deepEqual(shown, isEmpty ? ['a turn completed without text, artifact or message, so its answer is empty'] : []);
+  }
 });
 
 test('an error that an agent throws or causes is shown to its author, and is in no span', async () => {

@@ -38,6 +38,11 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
   const start = (): AsyncIterable<AgentEvent | readonly AgentEvent[]> => agent.runBatches?.(turn) ?? agent.run(turn);
   const events = new AbortableEvents(start, turn.signal);
   let atOnce = 0;
+  let hasAnswered = false;
+  const completed = (end: TurnEnd): TurnEnd => {
+    if (end.state === 'TASK_STATE_COMPLETED' && !hasAnswered && end.message === undefined) onEmptyAnswer(deps);
+    return end;
+  };
   try {
     for (;;) {
       let next: IteratorResult<AgentEvent | readonly AgentEvent[], undefined>;
@@ -48,10 +53,11 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
         if (error instanceof AgentLost) throw error;
         return onThrow(deps, error);
       }
-      if (next.done === true) return COMPLETED;
+      if (next.done === true) return completed(COMPLETED);
       const batch = isBatch(next.value) ? next.value : [next.value];
       for (const event of batch) {
-        if (isEnd(event)) return endOf(event);
+        if (isEnd(event)) return completed(endOf(event));
+        hasAnswered ||= isAnswer(event);
         if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
         metrics.count(event);
         inputs.take(event);
@@ -83,6 +89,19 @@ export const UNREADABLE_EVENT = 'the agent sent an event that cannot be read';
 /** Whether an event ends its turn. */
 export function isEnd(event: AgentEvent): event is EndEvent {
   return event.type === 'done' || event.type === 'failed' || event.type === 'interrupted';
+}
+
+function isAnswer(event: AgentEvent): boolean {
+  return event.type === 'artifact' || ((event.type === 'text' || event.type === 'snapshot') && event.text !== '');
+}
+
+/**
+ * The task is completed all the same, because A2A requires no artifact, and an agent may do its work elsewhere. Its author, who may have
+ * forgotten a `yield`, sees the reason for the empty answer.
+ */
+function onEmptyAnswer({ logger, name, showError }: PumpDeps): void {
+  showError?.('a turn completed without text, artifact or message, so its answer is empty');
+  logger.info({ agent: name }, LINE.answerEmpty);
 }
 
 function onThrow({ logger, name, showError }: PumpDeps, error: unknown): TurnEnd {

@@ -14,5 +14,6 @@ export type { ServiceSettings } from './service-settings.ts';
 export { defineServiceConfig, SERVICE_SETTINGS } from './service-settings.ts';
 export type { Setting, SettingValue, ValueOf } from './setting.ts';
 export { suggestion } from './suggestion.ts';
+export { unknownSettings } from './unknown-settings.ts';
 export type { WatchedFileOptions } from './watched-file.ts';
 export { WatchedFile } from './watched-file.ts';

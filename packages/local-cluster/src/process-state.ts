@@ -53,8 +53,7 @@ export function isAlive(pid: number): boolean {
 /** @param reason a code such as ECONNREFUSED, or the name of an error */
 function agentFault(reason: string, target: string): string {
   if (reason === PENDING) return `has not answered yet (${target})`;
-  if (reason === 'TooManyTools')
-    return 'has MCP servers with more tools than a model is offered; ask the agent, and it reports the numbers';
+  if (reason === 'TooManyTools') return 'has more MCP tools than an agent may have; ask the agent, and it reports the numbers';
   const isProgram = reason === 'ENOENT' || reason === 'EACCES';
   return `${isProgram ? 'cannot be started' : 'cannot be reached'} (${reason} ${target})`;
 }

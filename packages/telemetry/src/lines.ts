@@ -8,6 +8,7 @@ export const LINE = {
   turnRequeued: 'turn requeued',
   callAbandoned: 'call abandoned',
   agentThrew: 'agent threw',
+  answerEmpty: 'agent completed a turn without text, artifact or message',
   remoteRunLeft: 'remote run not canceled',
   inputRejected: 'input record rejected',
   shardsAcquired: 'shards acquired',

@@ -5,7 +5,7 @@ import { Output } from './output.ts';
 import { StreamPrinter } from './stream-printer.ts';
 
 /** Collects everything on one display, with notes and warnings as lines. */
-function printed(events: StreamResponse[], answerNames: string[] = []): string {
+function printed(events: StreamResponse[], answerNames: string[] = [], resumed = false): string {
   let text = '';
   const line = (content: string) => {
     text += `${text === '' || text.endsWith('\n') ? '' : '\n'}${content}\n`;
@@ -14,7 +14,7 @@ function printed(events: StreamResponse[], answerNames: string[] = []): string {
     text += piece;
   };
   const display = { answer, note: line, warn: line, heading: line };
-  const printer = new StreamPrinter(display, { answerNames });
+  const printer = new StreamPrinter(display, { answerNames, resumed });
   for (const event of events) printer.print({ cursor: undefined, event });
   return text;
 }
@@ -168,6 +168,12 @@ test('an artifact without a name is part of the answer, and so is one that the u
   const events = [chunk('a', 'report', 'Good day', false, true), status('TASK_STATE_COMPLETED')];
   assert.match(printed(events), /^report, 8 bytes\n\(the answer has no text; --answer NAME prints/);
   assert.match(printed(events, ['report']), /^── report\nGood day\n/);
+});
+
+test('a task that completes without an answer is named; the end of a resumed stream is not', () => {
+  const events = [status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED')];
+  assert.match(printed(events), /\(the answer is empty: no agent sent text, a file or a message\)\ntask t-1 completed\n$/);
+  assert.doesNotMatch(printed(events, [], true), /empty/);
 });
 
 test('a call that waits for an approval is printed with all of its arguments, even if its question leaves them out', () => {

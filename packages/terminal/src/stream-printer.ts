@@ -49,6 +49,7 @@ export class StreamPrinter {
   readonly #folder: ArtifactFolder | undefined;
   readonly #howToChoose: PrinterOptions['howToChoose'];
   readonly #inConversation: boolean;
+  readonly #isResumed: boolean;
   readonly #answerNames: readonly string[];
   /** Artifacts by id, for headings. */
   readonly #artifacts = new Map<string, Pick<Artifact, 'artifactId' | 'name' | 'description'>>();
@@ -65,6 +66,7 @@ export class StreamPrinter {
   ) {
     this.#howToChoose = howToChoose;
     this.#inConversation = inConversation;
+    this.#isResumed = resumed;
     this.#display = display;
     this.#answerNames = answerNames;
     this.#folder = folder;
@@ -186,6 +188,8 @@ export class StreamPrinter {
     this.#headed = '';
     if (state === 'TASK_STATE_COMPLETED') {
       if (isRemark) this.#display.note(text.trim());
+      if (!this.#hasAnswer && !this.#hasFiles && !isRemark && !this.#isResumed)
+        this.#display.warn('(the answer is empty: no agent sent text, a file or a message)');
       if (!this.#hasAnswer && this.#hasFiles)
         this.#display.warn('(the answer has no text; --answer NAME prints an artifact of that name, --out DIR saves all)');
       if (!this.#inConversation) this.#display.note(`task ${taskId} completed`);

@@ -447,6 +447,67 @@ test('a non-blocking send is polled until the task ends', async t => {
   assert.equal(polls, 3);
 });
 
+/** An agent without streaming. Its task has ended when it is read. It refuses the first requests of each method. */
+async function busyAgent(t: TestContext, refused: { status: number; retryAfter: string; times: number; body?: unknown }) {
+  const times = new Map<string, number[]>();
+  const server = createServer((request, response) => {
+    const json = (value: unknown) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    if (request.method === 'GET') return void json({ name: 'n', url: '/', capabilities: { streaming: false }, skills: [] });
+    let body = '';
+    request
+      .on('data', chunk => {
+        body += chunk;
+      })
+      .on('end', () => {
+        const { method } = JSON.parse(body) as { method: string };
+        const received = times.get(method) ?? [];
+        times.set(method, [...received, performance.now()]);
+        if (received.length < refused.times) {
+          const headers = { 'retry-after': refused.retryAfter, 'content-type': 'application/json' };
+          return void response.writeHead(refused.status, headers).end(JSON.stringify(refused.body ?? {}));
+        }
+        const state = method === 'tasks/get' ? 'completed' : 'working';
+        const artifacts = method === 'tasks/get' ? [{ artifactId: 'a', parts: [{ kind: 'text', text: 'done at last' }] }] : [];
+        json({ jsonrpc: '2.0', id: 1, result: { kind: 'task', id: 't', contextId: 'c', status: { state }, artifacts } });
+      });
+  });
+  const origin = await listen(server);
+  const agent = createA2AAgent({ url: `${origin}/` });
+  t.after(async () => {
+    await agent.close();
+    server.close();
+  });
+  return { agent, times };
+}
+
+for (const [name, refused] of [
+  ['HTTP 429', { status: 429, body: {} }],
+  [
+    'a retryable error of JSON-RPC',
+    { status: 200, body: { error: { code: -32000, message: 'busy', data: { retryable: true } } } },
+  ],
+] as const) {
+  test(`a message and a poll that a busy agent refuses with ${name} are sent again after its Retry-After`, async t => {
+    const { agent, times } = await busyAgent(t, { ...refused, retryAfter: '0.3', times: 2 });
+    lastOf(await eventsOf(agent, 'x'), 'done');
+    for (const method of ['message/send', 'tasks/get']) {
+      const [first = 0, second = 0, third = 0, ...more] = times.get(method) ?? [];
+      assert.ok(second - first >= 300 && third - second >= 300, `${method}: ${second - first}, ${third - second} ms`);
+      assert.equal(more.length, 0);
+    }
+  });
+}
+
+test('an agent that stays busy, or asks for a long wait, fails the turn as retryable', async t => {
+  const stays = await busyAgent(t, { status: 503, retryAfter: '0', times: 99 });
+  const { reason, retryable } = await failure(stays.agent);
+  assert.deepEqual([reason, retryable], ['the agent answered with HTTP 503', true]);
+  assert.equal(stays.times.get('message/send')?.length, 3);
+  const long = await busyAgent(t, { status: 429, retryAfter: '31', times: 99 });
+  assert.equal((await failure(long.agent)).reason, 'the agent answered with HTTP 429');
+  assert.equal(long.times.get('message/send')?.length, 1);
+});
+
 test('frames in each form that SSE allows are read [S2-26]', async t => {
   const task = { kind: 'task', id: 't', contextId: 'c', status: { state: 'submitted' } };
   const status = (text: string) => ({

@@ -59,6 +59,25 @@ test('an agent with chosen tools neither offers nor runs another tool of its ser
   assert.equal(failed.reason, 'the agent has no tool of that name');
 });
 
+test('a server with more tools than an agent may have fails the skills and the turn, until the agent chooses some of them', async t => {
+  const file = fileURLToPath(new URL('../../support/agents/hostile-mcp-server.ts', import.meta.url));
+  const args = [file, '501'];
+  const agent = agentFor(t, args);
+  const sentence =
+    'the MCP server has 513 tools, and an agent has at most 512: name the tools that it needs in its member `tools`';
+  await assert.rejects(agent.skills(), { name: 'TooManyTools', message: sentence });
+  const failed = lastOf(await eventsOf(agent, 'ok {}'), 'failed');
+  assert.deepEqual([failed.reason, failed.retryable], [sentence, false]);
+
+  const choosing = createMcpAgent({ command: process.execPath, args, tools: ['ok', 'more-500'] });
+  t.after(() => choosing.close());
+  assert.deepEqual(
+    (await choosing.skills()).map(({ id }) => id),
+    ['ok', 'more-500'],
+  );
+  lastOf(await eventsOf(choosing, 'more-500 {}'), 'done');
+});
+
 test('server-everything: several calls in order, by data part and by text', async t => {
   const events = await eventsOf(everything(t), [
     { data: { tool: 'get-sum', arguments: { a: 2, b: 3 } } },

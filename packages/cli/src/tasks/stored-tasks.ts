@@ -7,7 +7,8 @@ import { count, flag, parsed, timeSince } from '../command/options.ts';
 import { anyNumber } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 
-const TASK_FILE_SUFFIX = '.hopline.jsonl';
+/** The end of `*.hopline.jsonl`, and of most names that a user may give a copy. */
+const TASK_FILE_SUFFIX = '.jsonl';
 
 type TaskSources = {
   /** Task ids and paths of task files. */

@@ -93,6 +93,7 @@ test('an error in the arguments is reported in one line', async () => {
     [['task', '--sample', '3'], '--since and --sample require --all'],
     [['--all', '--sample', '0'], '--sample must be a number from 1 to 10000000'],
     [['missing.hopline.jsonl'], 'there is no file missing.hopline.jsonl'],
+    [['missing.jsonl'], 'there is no file missing.jsonl'],
     [['task'], 'no local cluster is running'],
   ] as const) {
     const { code, err } = await hopline('verify', ...argv);
