@@ -60,9 +60,9 @@ class Question {
     const ms = Math.round(performance.now() - startedMs);
     const times = { at: Date.now(), beganAt, ms };
     return {
+      ...this.report,
       ...times,
       question: this.#id,
-      ...this.report,
       task: this.#task,
       hash,
       length: text.length,
@@ -104,11 +104,14 @@ class Question {
   async #rejected(response) {
     const retryAfter = response.headers.get('retry-after');
     await response.body?.cancel();
-    if (response.status === 503 && retryAfter !== null) {
-      this.report.refused += 1;
-      show({ refused: this.#id });
-    } else this.#fail(`status ${response.status}`);
+    if (response.status === 503 && retryAfter !== null) this.#refuse();
+    else this.#fail(`status ${response.status}`);
     return Number(retryAfter ?? 1) * 1_000;
+  }
+
+  #refuse() {
+    this.report.refused += 1;
+    show({ refused: this.#id });
   }
 
   #fail(reason) {
@@ -121,7 +124,11 @@ class Question {
     if (id !== undefined) this.#cursor = id;
     if (data === '') return;
     const { result, error } = JSON.parse(data);
-    if (error !== undefined) return this.#fail(`error ${error.code}`);
+    if (error !== undefined) {
+      // The stream was open before the question was refused, so its status is 200.
+      const isRefusal = error.data?.reason === 'UNAVAILABLE' && error.data.retryable === true;
+      return isRefusal ? this.#refuse() : this.#fail(`error ${error.code} ${error.data?.reason ?? ''}`);
+    }
     if (result === undefined) return;
     const nowMs = performance.now();
     if (this.#task !== undefined) {
