@@ -38,6 +38,8 @@ class Question {
     kind: 'message',
     role: 'user',
     messageId: this.#id,
+    // With a context, a message that is sent again joins its task.
+    contextId: randomUUID(),
     parts: [{ kind: 'text', text: question }],
     ...(agent && { metadata: { agent } }),
   };

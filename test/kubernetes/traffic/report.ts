@@ -175,7 +175,7 @@ export function markdownOf(report: TrafficReport): string {
         'doubled',
         'failed',
         'cut and sent again',
-        'refused, with Retry-After',
+        'refused, retryable',
         'longest silence, seconds',
       ],
       [
