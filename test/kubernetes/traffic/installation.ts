@@ -27,7 +27,7 @@ export class Installation {
   readonly authority = createAuthority('Authority of the traffic', CERTIFICATE_MS);
   /** Names of the certificates that were issued last. */
   subject = '';
-  #logLevel = 'info';
+  #revision = 1;
   #rotations = 0;
 
   get namespace(): string {
@@ -40,11 +40,11 @@ export class Installation {
     await this.release.upgrade(this.#values());
   }
 
-  /** Changes a setting of all services. Returns it. */
+  /** Changes a setting of all services, which has no other effect than to replace them. Returns it. */
   async changeSetting(): Promise<string> {
-    this.#logLevel = this.#logLevel === 'info' ? 'warn' : 'info';
+    this.#revision += 1;
     await this.release.upgrade(this.#values());
-    return `HOPLINE_LOG_LEVEL=${this.#logLevel}`;
+    return `revision ${this.#revision}`;
   }
 
   /** Replaces all three certificates, by others of the same authority. */
@@ -91,7 +91,7 @@ export class Installation {
       tls: { enabled: true, natsSecret: 'nats-tls', clientsSecret: 'clients-tls' },
       nats: { replicas: NATS_NODES, metrics: { enabled: true }, resources: { requests: { cpu: '100m' } } },
       pods: { resources: { requests: { cpu: CPU_REQUEST } } },
-      settings: { HOPLINE_LOG_LEVEL: this.#logLevel },
+      settings: { OTEL_RESOURCE_ATTRIBUTES: `traffic.revision=${this.#revision}` },
     };
   }
 }

@@ -188,7 +188,7 @@ export async function runTraffic(options: TrafficOptions): Promise<TrafficReport
       one.detail = await FAULTS[scheduled.fault](target);
     } catch (error) {
       one.problems.push(firstLine(error));
-      // What is half done must not become part of the next fault.
+      // The next fault must not begin in the middle of this one.
       if (!signal.aborted) await release.rolledOut().catch(failure => one.problems.push(firstLine(failure)));
     }
     one.endedAt = Date.now();
@@ -223,7 +223,7 @@ export async function runTraffic(options: TrafficOptions): Promise<TrafficReport
   return final;
 }
 
-/** What all clients have printed, each line once, in whatever portions it was read. */
+/** The lines of all clients, each one once, in whatever portions they were read. */
 class ClientLines {
   readonly #lines = new Map<string, ClientLine>();
 
