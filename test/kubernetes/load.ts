@@ -29,7 +29,7 @@ export type Answer = {
 };
 
 /** What happened to a client, at the time (milliseconds since 1970) when it happened. */
-export type ClientEvent = { at: number } & (
+type ClientEvent = { at: number } & (
   | { asked: string }
   | { refused: string }
   | { failed: string; question: string }
