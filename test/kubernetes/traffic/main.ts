@@ -65,12 +65,15 @@ async function main({ report: file, ...options }: CommandOptions): Promise<numbe
   const missing = missingPrograms();
   if (missing !== undefined) throw new Error(missing);
   const interrupted = new AbortController();
-  // A terminal and npm both pass on an interrupt, so a second one is not a wish to leave the namespace behind.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  // The kit of nats-server, of which only the version is read here, would end this process at once and leave the namespace behind. A terminal and npm both pass
+  // on an interrupt, so a second one means nothing else than the first.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.removeAllListeners(signal);
     process.on(signal, () => {
       if (!interrupted.signal.aborted) print(`${signal}: the run ends, and removes its namespace`);
       interrupted.abort();
     });
+  }
   const onReport = (report: TrafficReport) => {
     if (file === undefined) return;
     writeFileSync(`${file}.md`, markdownOf(report));
