@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import type { RunFile } from '@hopline/local-cluster';
 
-type TargetGroup = { targets: string[]; labels: { instance: string } };
+type TargetGroup = { targets: string[]; labels: { instance: string; __metrics_path__?: string } };
 
 /** Writes the processes with metrics to a file for Prometheus' file discovery. NATS is not among them, because it has its own exporter. */
 export function targetsOf({ processes }: Pick<RunFile, 'processes'>): TargetGroup[] {

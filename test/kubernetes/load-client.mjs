@@ -1,8 +1,14 @@
-// Runs in a pod, in the image of Hopline. Asks one question repeatedly through the Service, and prints one line of JSON for each answer.
+// Runs in a pod, in the image of Hopline. Asks one question repeatedly through the Service, and prints one line of JSON for each answer (with
+// `state`), and for each question, refusal, failed request and long silence at the time when it happens (with `at`). SIGUSR2: no further questions.
 import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 
-const { URL: url, QUESTION: question, WORKERS: workers } = process.env;
+const { URL: url, QUESTION: question, WORKERS: workers, AGENT: agent, EXPECTED_FILE: expectedFile } = process.env;
+/** The text of each artifact of an answer, if it is known. */
+const expected = expectedFile ? readFileSync(expectedFile, 'utf8') : undefined;
 const RETRY_MS = 200;
+/** Silences from here on have a line of their own. */
+const SHOWN_SILENCE_MS = 500;
 /** A stream sends a heartbeat every 15 s. */
 const SILENCE_MS_MAX = 40_000;
 /** The answer, as it is streamed and as a whole. The plan and notices, e.g. about an agent that is away, differ between tasks. */
@@ -21,9 +27,22 @@ async function* frames(response, signal) {
   }
 }
 
+function show(line) {
+  process.stdout.write(`${JSON.stringify({ at: Date.now(), ...line })}\n`);
+}
+
 class Question {
   report = { ms: 0, refused: 0, failed: [], drained: 0, broken: 0, gaps: 0, silencesMs: [], state: undefined };
-  #message = { kind: 'message', role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: question }] };
+  #id = randomUUID();
+  #message = {
+    kind: 'message',
+    role: 'user',
+    messageId: this.#id,
+    // With a context, a message that is sent again joins its task.
+    contextId: randomUUID(),
+    parts: [{ kind: 'text', text: question }],
+    ...(agent && { metadata: { agent } }),
+  };
   #artifacts = new Map();
   #task;
   #cursor;
@@ -31,13 +50,26 @@ class Question {
 
   async answer() {
     const startedMs = performance.now();
+    const beganAt = Date.now();
+    show({ asked: this.#id });
     while (this.report.state === undefined) {
       const waitMs = await this.#request();
       if (this.report.state === undefined) await new Promise(resolve => setTimeout(resolve, waitMs));
     }
     const text = [...this.#artifacts.values()].join('\n');
     const hash = createHash('sha256').update(text).digest('hex');
-    return { ...this.report, ms: Math.round(performance.now() - startedMs), task: this.#task, hash, length: text.length };
+    const wrong = [...this.#artifacts.values()].filter(one => expected !== undefined && one !== expected);
+    const ms = Math.round(performance.now() - startedMs);
+    const times = { at: Date.now(), beganAt, ms };
+    return {
+      ...this.report,
+      ...times,
+      question: this.#id,
+      task: this.#task,
+      hash,
+      length: text.length,
+      ...(wrong.length > 0 && { wrong }),
+    };
   }
 
   /** One request and its stream. Resolves with the wait before the next one. */
@@ -64,7 +96,7 @@ class Question {
     } catch (error) {
       // A broken stream is resumed. A request without any answer has failed.
       if (this.#cursor !== undefined && error.message === 'terminated') this.report.broken += 1;
-      else this.report.failed.push(`${method}: ${error.cause?.code ?? error.name}`);
+      else this.#fail(`${method}: ${error.cause?.code ?? error.name}`);
     } finally {
       clearTimeout(timer);
     }
@@ -74,9 +106,19 @@ class Question {
   async #rejected(response) {
     const retryAfter = response.headers.get('retry-after');
     await response.body?.cancel();
-    if (response.status === 503 && retryAfter !== null) this.report.refused += 1;
-    else this.report.failed.push(`status ${response.status}`);
+    if (response.status === 503 && retryAfter !== null) this.#refuse();
+    else this.#fail(`status ${response.status}`);
     return Number(retryAfter ?? 1) * 1_000;
+  }
+
+  #refuse() {
+    this.report.refused += 1;
+    show({ refused: this.#id });
+  }
+
+  #fail(reason) {
+    this.report.failed.push(reason);
+    show({ failed: reason, question: this.#id });
   }
 
   #take({ event, id, data }) {
@@ -84,10 +126,18 @@ class Question {
     if (id !== undefined) this.#cursor = id;
     if (data === '') return;
     const { result, error } = JSON.parse(data);
-    if (error !== undefined) return this.report.failed.push(`error ${error.code}`);
+    if (error !== undefined) {
+      // The stream was open before the question was refused, so its status is 200.
+      const isRefusal = error.data?.reason === 'UNAVAILABLE' && error.data.retryable === true;
+      return isRefusal ? this.#refuse() : this.#fail(`error ${error.code} ${error.data?.reason ?? ''}`);
+    }
     if (result === undefined) return;
     const nowMs = performance.now();
-    if (this.#task !== undefined) this.report.silencesMs.push(Math.round(nowMs - this.#lastMs));
+    if (this.#task !== undefined) {
+      const silenceMs = Math.round(nowMs - this.#lastMs);
+      this.report.silencesMs.push(silenceMs);
+      if (silenceMs >= SHOWN_SILENCE_MS) show({ silenceMs, question: this.#id });
+    }
     this.#lastMs = nowMs;
     this.#task ??= result.kind === 'task' ? result.id : result.taskId;
     if (result.kind === 'artifact-update') {
@@ -103,9 +153,14 @@ class Question {
   }
 }
 
+let isEnding = false;
+process.once('SIGTERM', () => process.exit());
+process.once('SIGUSR2', () => {
+  isEnding = true;
+});
+
 async function worker() {
-  for (;;) process.stdout.write(`${JSON.stringify(await new Question().answer())}\n`);
+  while (!isEnding) process.stdout.write(`${JSON.stringify(await new Question().answer())}\n`);
 }
 
 for (let n = 0; n < Number(workers); n++) worker();
-process.once('SIGTERM', () => process.exit());

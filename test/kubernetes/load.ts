@@ -7,8 +7,12 @@ const SCRIPT = readFileSync(new URL('load-client.mjs', import.meta.url), 'utf8')
 const POLL_MS = 1_000;
 
 /** A client's record of one question. */
-type Answer = {
+export type Answer = {
+  /** Times in milliseconds since 1970: the end of the answer and the question. */
+  at: number;
+  beganAt: number;
   ms: number;
+  question: string;
   refused: number;
   failed: string[];
   drained: number;
@@ -20,6 +24,30 @@ type Answer = {
   task: string;
   hash: string;
   length: number;
+  /** Texts of artifacts that are not the expected one. */
+  wrong?: string[];
+};
+
+/** What happened to a client, at the time (milliseconds since 1970) when it happened. */
+type ClientEvent = { at: number } & (
+  | { asked: string }
+  | { refused: string }
+  | { failed: string; question: string }
+  | { silenceMs: number; question: string }
+);
+
+export type ClientLine = Answer | ClientEvent;
+
+type LoadOptions = {
+  name: string;
+  image: string;
+  workers: number;
+  /** The agent that is asked; the default one otherwise. */
+  agent?: string;
+  /** The text of every artifact of an answer. Answers with another one have it in `wrong`. */
+  expected?: string;
+  /** PEM of the authority of ingress, which then serves HTTPS. */
+  authority?: string;
 };
 
 /** Clients in a pod of the cluster that ask through the Service without a pause, and resume as the protocol describes. */
@@ -32,18 +60,26 @@ export class Load {
     this.#name = name;
   }
 
-  static async start(
-    release: Release,
-    { name, image, workers }: { name: string; image: string; workers: number },
-  ): Promise<Load> {
+  static async start(release: Release, { name, image, workers, agent, expected, authority }: LoadOptions): Promise<Load> {
+    const env = {
+      URL: `${authority === undefined ? 'http' : 'https'}://hopline-ingress:8000/`,
+      QUESTION: 'explain hopline',
+      WORKERS: `${workers}`,
+      ...(agent !== undefined && { AGENT: agent }),
+      ...(expected !== undefined && { EXPECTED_FILE: '/load/expected.txt' }),
+      ...(authority !== undefined && { NODE_EXTRA_CA_CERTS: '/load/ca.crt' }),
+    };
+    const files = {
+      'load-client.mjs': SCRIPT,
+      ...(expected !== undefined && { 'expected.txt': expected }),
+      ...(authority !== undefined && { 'ca.crt': authority }),
+    };
     const container = {
       name: 'client',
       image,
       imagePullPolicy: 'IfNotPresent',
       command: ['/nodejs/bin/node', '/load/load-client.mjs'],
-      env: Object.entries({ URL: 'http://hopline-ingress:8000/', QUESTION: 'explain hopline', WORKERS: `${workers}` }).map(
-        ([variable, value]) => ({ name: variable, value }),
-      ),
+      env: Object.entries(env).map(([variable, value]) => ({ name: variable, value })),
       securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
       volumeMounts: [{ name: 'script', mountPath: '/load' }],
     };
@@ -54,14 +90,19 @@ export class Load {
       containers: [container],
       volumes: [{ name: 'script', configMap: { name } }],
     };
-    await release.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { 'load-client.mjs': SCRIPT } });
+    await release.apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: files });
     await release.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
     return new Load(release, name);
   }
 
+  /** What the clients printed. `tail`: only so many of the last lines. Empty while the pod has no log. */
+  async lines(tail = -1): Promise<ClientLine[]> {
+    const lines = await this.#release.kubectl('logs', this.#name, `--tail=${tail}`).catch(() => '');
+    return lines.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as ClientLine]));
+  }
+
   async answers(): Promise<Answer[]> {
-    const lines = await this.#release.kubectl('logs', this.#name).catch(() => '');
-    return lines.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as Answer]));
+    return (await this.lines()).filter(isAnswer);
   }
 
   /** Resolves when the given number of further answers is complete. */
@@ -70,12 +111,27 @@ export class Load {
     while ((await this.answers()).length < count) await sleep(POLL_MS);
   }
 
+  /** The clients ask no further question. Resolves when every one is answered; rejects if one is not after `secondsMax`. */
+  async finish(secondsMax: number): Promise<void> {
+    await this.#release.kubectl('exec', this.#name, '--', '/nodejs/bin/node', '--eval', 'process.kill(1, "SIGUSR2")');
+    const ended = ['--for', 'jsonpath={.status.phase}=Succeeded', `--timeout=${secondsMax}s`];
+    await this.#release.kubectl('wait', `pod/${this.#name}`, ...ended);
+  }
+
+  async remove(): Promise<void> {
+    await this.#release.kubectl('delete', `pod/${this.#name}`, `configmap/${this.#name}`);
+  }
+
   /** Stops the clients and returns their records. */
   async stop(): Promise<Answer[]> {
     const answers = await this.answers();
-    await this.#release.kubectl('delete', `pod/${this.#name}`, `configmap/${this.#name}`);
+    await this.remove();
     return answers;
   }
+}
+
+export function isAnswer(line: ClientLine): line is Answer {
+  return 'state' in line;
 }
 
 /** Asserts that no request failed (unless connections may be refused), and that no text was lost or doubled. Prints the figures. */

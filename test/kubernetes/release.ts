@@ -46,9 +46,18 @@ export class Release {
   }
 
   async apply(manifest: object): Promise<void> {
-    const apply = run('kubectl', ['--namespace', this.namespace, 'apply', '--filename', '-']);
-    apply.child.stdin?.end(JSON.stringify(manifest));
-    await apply;
+    await this.#send(manifest, 'apply');
+  }
+
+  /** Posts an object to a path of the API. */
+  async create(path: string, object: object): Promise<void> {
+    await this.#send(object, 'create', '--raw', path);
+  }
+
+  async #send(object: object, ...command: string[]): Promise<void> {
+    const sent = run('kubectl', ['--namespace', this.namespace, ...command, '--filename', '-']);
+    sent.child.stdin?.end(JSON.stringify(object));
+    await sent;
   }
 
   async install(values: object = {}, chart = CHART): Promise<void> {

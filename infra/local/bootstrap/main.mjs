@@ -26,6 +26,7 @@ const ENTRY_POINTS = {
   faults: 'test/faults/campaign/main.ts',
   fuzz: 'test/fuzz/main.ts',
   soak: 'test/soak/main.ts',
+  traffic: 'test/kubernetes/traffic/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
   image: 'infra/image/main.ts',
@@ -39,7 +40,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|capacity|simulate|mutants|faults|fuzz|soak|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
+ * `<start|test|bench|capacity|simulate|mutants|faults|fuzz|soak|traffic|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -59,7 +60,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run mutants`, `npm run faults`, `npm run fuzz`, `npm run soak`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR`, `npm run release -- VERSION` or `npm run dry-run`',
+      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run mutants`, `npm run faults`, `npm run fuzz`, `npm run soak`, `npm run traffic`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR`, `npm run release -- VERSION` or `npm run dry-run`',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));

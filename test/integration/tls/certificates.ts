@@ -19,25 +19,33 @@ export type Certificate = { cert: string; key: string };
 export type Authority = {
   /** PEM of the authority, for trust stores. */
   readonly cert: string;
-  /** A server and client certificate, valid from yesterday to tomorrow, shifted by `shiftMs`. `hosts`: names and IPv4 addresses. */
+  /** A server and client certificate, valid from yesterday until the life of the authority ends, shifted by `shiftMs`. `hosts`: names and IPv4 addresses. */
   issue(name: string, hosts?: string[], shiftMs?: number): Certificate;
 };
 
-export function createAuthority(name: string): Authority {
+/** `lifeMs`: how long the certificates are valid from now on. */
+export function createAuthority(name: string, lifeMs = DAY_MS): Authority {
   const pair = keyPair();
   const usage = [
     extension(BASIC_CONSTRAINTS, sequence(boolean(true)), true),
     extension(KEY_USAGE, bits(Buffer.of(0b0000_0110), 1), true),
   ];
   return {
-    cert: certificate({ issuer: name, subject: name, publicKey: pair.publicKey, signer: pair.privateKey, extensions: usage }),
+    cert: certificate({
+      issuer: name,
+      subject: name,
+      publicKey: pair.publicKey,
+      signer: pair.privateKey,
+      extensions: usage,
+      lifeMs,
+    }),
     issue: (subject, hosts = ['localhost', '127.0.0.1'], shiftMs = 0) => {
       const { publicKey, privateKey } = keyPair();
       const extensions = [
         extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH, CLIENT_AUTH)),
         extension(ALT_NAME, sequence(...hosts.map(altName))),
       ];
-      const cert = certificate({ issuer: name, subject, publicKey, signer: pair.privateKey, extensions, shiftMs });
+      const cert = certificate({ issuer: name, subject, publicKey, signer: pair.privateKey, extensions, shiftMs, lifeMs });
       return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
     },
   };
@@ -52,17 +60,18 @@ type Content = {
   signer: KeyObject;
   extensions: Buffer[];
   shiftMs?: number;
+  lifeMs: number;
 };
 
 /** RFC 5280 4.1. */
-function certificate({ issuer, subject, publicKey, signer, extensions, shiftMs = 0 }: Content): string {
+function certificate({ issuer, subject, publicKey, signer, extensions, shiftMs = 0, lifeMs }: Content): string {
   const now = Date.now() + shiftMs;
   const content = sequence(
     tagged(0, integer(Buffer.of(2))),
     integer(Buffer.concat([Buffer.of(1), randomBytes(8)])),
     ECDSA_WITH_SHA256,
     named(issuer),
-    sequence(utcTime(new Date(now - DAY_MS)), utcTime(new Date(now + DAY_MS))),
+    sequence(utcTime(new Date(now - DAY_MS)), utcTime(new Date(now + lifeMs))),
     named(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
     tagged(3, sequence(...extensions)),
