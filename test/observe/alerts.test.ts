@@ -4,16 +4,16 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Layouts, rawSubject, SHARDS_DEFAULT, shardOf, workFilter } from '@hopline/events';
+import { Layouts, rawSubject, shardOf, workFilter } from '@hopline/events';
 import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
-import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
+import { AckPolicy, type ConsumerInfo, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { until } from '../kit/until.ts';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, type RemoteAgentOptions, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc } from '../support/cluster/a2a-stream.ts';
-import { Cluster } from '../support/cluster/cluster.ts';
+import { Cluster, SHARDS } from '../support/cluster/cluster.ts';
 import { startWebhook } from '../support/webhooks/webhook.ts';
 import { finalStateOf, putWebhookConfig, startTask } from '../support/webhooks/webhook-delivery.ts';
 import { type Prometheus, startMonitoredNats, startPrometheus, withoutPrometheus } from './prometheus-server.ts';
@@ -25,12 +25,14 @@ import { type Prometheus, startMonitoredNats, startPrometheus, withoutPrometheus
  */
 const ALERTS_FILE = new URL('../../infra/helm/hopline/rules/alerts.yaml', import.meta.url);
 const ALERT_MS_MAX = 420_000;
+/** Prometheus evaluates the rules every second. Each question costs it, and this process, as much as the evaluation of a rule. */
+const LOOK_MS = 500;
 
 /** More than the text objective: 0.512 s. */
 const VIEWER_PAUSE_MS = 1_500;
 /** More than the objectives of the first token (4.096 s) and of the wait for a slot (5 s). */
 const LATE_MS = 6_000;
-const LAYOUTS = Layouts.one(SHARDS_DEFAULT);
+const LAYOUTS = Layouts.one(SHARDS);
 const SLOTS = 4;
 /** Well above the limit of HoplineShardLag. A relay reads 512 records in one round trip to NATS, so that the limit is exceeded for many scrapes. */
 const FLOOD_RECORDS = 40_000;
@@ -72,7 +74,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     const broken = await startAgent({ dialect: '0.3', script: [{ fail: true }] });
     cluster = stack.use(
       await Cluster.start({
-        shards: 'product',
+        shards: SHARDS,
         nats,
         proxied: true,
         relays: 2,
@@ -105,7 +107,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     // Counters must have been scraped at 0, and the limit of HoplineShardsWithoutRelay is evaluated once a minute.
     await evaluated('all shards within the last hour', async () => {
       const [most] = await prometheus.query('max_over_time(count(count by (shard) (hopline_shard_lag))[1h:1m])');
-      return Number(most?.value[1]) >= SHARDS_DEFAULT;
+      return Number(most?.value[1]) >= SHARDS;
     });
   });
   after(() => stack.disposeAsync());
@@ -189,10 +191,16 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     for await (const { id, result, event } of frames(here!.url, questionTo('counter'))) {
       if (!('artifactUpdate' in event)) continue;
       const taskId = String(result.taskId);
-      // Later events are stored before the older ones are removed.
-      await sleep(500);
-      const jsm = await jetstreamManager(nc);
-      await jsm.streams.purge(FACTS_STREAM, { filter: `a2a.log.*.${taskId}`, keep: 1 });
+      const { streams } = await jetstreamManager(nc);
+      const filter = `a2a.log.*.${taskId}`;
+      const stored = async () => {
+        const { subjects = {} } = (await streams.info(FACTS_STREAM, { subjects_filter: filter })).state;
+        return Object.values(subjects).reduce((sum, count) => sum + count, 0);
+      };
+      const before = await stored();
+      // The newest record stays, so that another later one must be there to be missed.
+      await until(async () => (await stored()) >= before + 2, 'later events are stored');
+      await streams.purge(FACTS_STREAM, { filter, keep: 1 });
       const stream = frames(there!.url, { method: 'tasks/resubscribe', params: { id: taskId }, lastEventId: id });
       await stream.next();
       await stream.return(undefined);
@@ -284,32 +292,37 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await evaluated('the ingress is ready', async () => (await fetch(`${cluster.url}/readyz`)).ok);
   });
 
-  test('HoplineSupervisorsGone, HoplineWorkNotTaken, HoplineShardsWithoutNotifier, HoplineAgentGone: supervisor, notifier and an agent die, a question arrives', async () => {
-    // Each of the three rules delays its alert for a minute, so they wait together.
-    const late = cluster.agents.find(({ spec }) => spec.instance === 'sub-agent-late');
-    await Promise.all([cluster.supervisors[0], cluster.notifiers[0], late].map(service => service!.kill()));
-    const { params } = questionTo('quick');
-    await rpc(cluster.url, { params: { ...params, configuration: { blocking: false } } });
-    await reaches('HoplineSupervisorsGone');
-    await reaches('HoplineWorkNotTaken', 'pending');
-    await reaches('HoplineShardsWithoutNotifier');
-    await reaches('HoplineAgentGone', 'pending');
-  });
+  describe('most services die', () => {
+    // The rules delay these alerts for one or two minutes, so they wait together.
+    before(async () => {
+      const { consumers } = await jetstreamManager(nc);
+      const quick = cluster.agents.find(({ spec }) => spec.instance === 'sub-agent-quick');
+      await quick!.kill();
+      const { params } = questionTo('quick');
+      await rpc(cluster.url, { params: { ...params, configuration: { blocking: false } } });
+      // The supervisor queues the question for its agent, so it must die later.
+      const waits = ({ name, num_pending: pending }: ConsumerInfo) => name.startsWith('agent-quick') && pending > 0;
+      await until(async () => (await consumers.list(WORK_STREAM).next()).some(waits), 'the question waits for its agent');
+      await Promise.all([cluster.supervisors[0], cluster.notifiers[0], cluster.relays[1]].map(service => service!.kill()));
+      await reaches('HoplineOwnersLost');
+      await Promise.all([cluster.relays[0]!, ...cluster.ingresses].map(service => service.kill()));
+    });
 
-  test('HoplineOwnersLost, HoplineProcessDown: a relay dies and does not come back', async () => {
-    await cluster.relays[1]!.kill();
-    await reaches('HoplineOwnersLost');
-    await reaches('HoplineProcessDown');
-  });
+    test('HoplineSupervisorsGone, HoplineWorkNotTaken, HoplineShardsWithoutNotifier, HoplineAgentGone: supervisor, notifier and an agent die, a question arrives', async () => {
+      await reaches('HoplineSupervisorsGone');
+      await reaches('HoplineWorkNotTaken', 'pending');
+      await reaches('HoplineShardsWithoutNotifier');
+      await reaches('HoplineAgentGone', 'pending');
+    });
 
-  test('HoplineShardsWithoutRelay: the last relay dies', async () => {
-    await cluster.relays[0]!.kill();
-    await reaches('HoplineShardsWithoutRelay');
-  });
+    test('HoplineOwnersLost, HoplineProcessDown: a relay dies and does not come back', async () => {
+      await reaches('HoplineOwnersLost');
+      await reaches('HoplineProcessDown');
+    });
 
-  test('HoplineIngressGone: the last ingresses die', async () => {
-    await Promise.all(cluster.ingresses.map(ingress => ingress.kill()));
-    await reaches('HoplineIngressGone');
+    test('HoplineShardsWithoutRelay: the last relay dies', () => reaches('HoplineShardsWithoutRelay'));
+
+    test('HoplineIngressGone: the last ingresses die', () => reaches('HoplineIngressGone'));
   });
 
   test('every alert of the rules was caused here', () => {
@@ -372,5 +385,5 @@ async function reaches(alert: string, state: 'firing' | 'pending' = 'firing'): P
 
 /** Waits for as long as the evaluation of a rule may take. */
 async function evaluated(what: string, condition: () => Promise<boolean>): Promise<void> {
-  await until(condition, what, ALERT_MS_MAX);
+  await until(async () => (await condition()) || sleep(LOOK_MS, false), what, ALERT_MS_MAX);
 }
