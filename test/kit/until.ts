@@ -7,6 +7,12 @@ const PATIENCE_MS = 60_000;
 const PAUSE_MS_MIN = 5;
 /** A look that takes long, as a request to a service does, is followed by a pause that is longer than it by this factor. */
 const PAUSES_PER_LOOK = 3;
+/**
+ * Looks that take longer than REQUEST_MS_MIN are requests, which take the processor from the work that they wait for. In a long wait the
+ * pause between them is a sixteenth of the time so far.
+ */
+const REQUEST_MS_MIN = 1;
+const WAITED_PER_PAUSE = 16;
 const PAUSE_MS_MAX = 100;
 
 type Met<T> = Exclude<NonNullable<T>, false>;
@@ -20,7 +26,10 @@ export function until<T>(
   what: string | (() => unknown) = String(look),
   msMax = PATIENCE_MS,
 ): Promise<Met<T>> {
-  const pause = (lookMs: number) => sleep(Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS_MIN, PAUSES_PER_LOOK * lookMs)));
+  const pause = (lookMs: number, waitedMs: number) => {
+    const growing = lookMs < REQUEST_MS_MIN ? 0 : waitedMs / WAITED_PER_PAUSE;
+    return sleep(Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS_MIN, PAUSES_PER_LOOK * lookMs, growing)));
+  };
   return poll(look, what, msMax, pause);
 }
 
@@ -40,15 +49,15 @@ async function poll<T>(
   look: () => T | Promise<T>,
   what: string | (() => unknown),
   msMax: number,
-  pause: (lookMs: number) => Promise<void>,
+  pause: (lookMs: number, waitedMs: number) => Promise<void>,
 ): Promise<Met<T>> {
-  const endsAtMs = performance.now() + msMax;
+  const beganAtMs = performance.now();
   for (;;) {
     const lookedAtMs = performance.now();
     const found = await look();
     if (found !== false && found !== null && found !== undefined) return found as Met<T>;
     const nowMs = performance.now();
-    if (nowMs > endsAtMs) assert.fail(`${typeof what === 'string' ? what : what()}: not within ${msMax} ms`);
-    await pause(nowMs - lookedAtMs);
+    if (nowMs - beganAtMs > msMax) assert.fail(`${typeof what === 'string' ? what : what()}: not within ${msMax} ms`);
+    await pause(nowMs - lookedAtMs, nowMs - beganAtMs);
   }
 }
