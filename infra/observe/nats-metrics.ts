@@ -1,5 +1,5 @@
 /**
- * Metrics of NATS from its monitoring port (`/varz`, `/jsz`), under the names that prometheus-nats-exporter uses. The rules work with
+ * Metrics of NATS from its monitoring port (`/varz`, `/jsz`, `/healthz`), under the names that prometheus-nats-exporter uses. The rules work with
  * either of them, and so do the dashboards, except for the panel of `jetstream_stream_first_timestamp_seconds`, a metric that the exporter
  * lacks. On Kubernetes the chart runs this program next to each server.
  */
@@ -18,6 +18,7 @@ type Stream = {
   }[];
 };
 type Varz = { server_name: string; connections: number; slow_consumers: number; cpu: number; mem: number };
+type Healthz = { status: string };
 type Jsz = { account_details?: { stream_detail?: Stream[] }[] };
 
 const READ_MS_MAX = 3_000;
@@ -29,13 +30,18 @@ export async function natsMetrics(monitorUrl: string): Promise<string> {
     if (!response.ok) throw new Error(`NATS answered ${path} with ${response.status}`);
     return (await response.json()) as T;
   };
-  const [varz, jsz] = await Promise.all([read<Varz>('/varz'), read<Jsz>('/jsz?streams=true&consumers=true&config=true')]);
+  const [varz, jsz, healthz] = await Promise.all([
+    read<Varz>('/varz'),
+    read<Jsz>('/jsz?streams=true&consumers=true&config=true'),
+    read<Healthz>('/healthz').catch(() => undefined),
+  ]);
   const lines = new MetricLines();
   const server = { server_name: varz.server_name };
   lines.add('gnatsd_varz_connections', 'Open connections', server, varz.connections);
   lines.add('gnatsd_varz_slow_consumers', 'Connections cut because they read too slowly', server, varz.slow_consumers);
   lines.add('gnatsd_varz_cpu', 'Percent of one core', server, varz.cpu);
   lines.add('gnatsd_varz_mem', 'Resident memory, bytes', server, varz.mem);
+  lines.add('gnatsd_healthz_status', 'Whether /healthz fails: 0 or 1', server, healthz?.status === 'ok' ? 0 : 1);
   for (const stream of (jsz.account_details ?? []).flatMap(({ stream_detail = [] }) => stream_detail)) {
     const isLeader = stream.cluster?.leader === undefined || stream.cluster.leader === varz.server_name;
     const of = { ...server, stream_name: stream.name, is_stream_leader: `${isLeader}` };

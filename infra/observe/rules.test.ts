@@ -35,6 +35,9 @@ const QUIET: Record<string, string> = {
   'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x90',
   'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x90',
   'jetstream_stream_limit_bytes{stream_name="A2A_WORK"}': '100x90',
+  'gnatsd_healthz_status{job="nats", instance="nats-0"}': '0x90',
+  // A node restarted.
+  'gnatsd_healthz_status{job="nats", instance="nats-1"}': '0x60 1 0x29',
   'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '30x90',
   'kubelet_volume_stats_capacity_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '100x90',
   // A volume of another program.
@@ -101,6 +104,7 @@ const FAULTS: Record<string, Record<string, string>> = {
     'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x70 1000x20',
   },
   HoplineNatsNearlyFull: { 'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x70 90x20' },
+  HoplineNatsUnhealthy: { 'gnatsd_healthz_status{job="nats", instance="nats-0"}': '0x70 1x20' },
   HoplineNatsVolumeNearlyFull: {
     'kubelet_volume_stats_available_bytes{namespace="a2a", persistentvolumeclaim="data-hopline-nats-0"}': '30x70 14x20',
   },

@@ -15,14 +15,19 @@ const SETTLE_MS = 500;
  * The log of every cluster of the bench. Only the test of the bench, whose figures mean nothing, gives it fewer shards than the product. With `--accounts`
  * services have users, and what the bench itself reads from the log needs no login.
  */
-export const benchLog: Required<Pick<ClusterOptions, 'shards'>> & Pick<ClusterOptions, 'users' | 'agentAccounts' | 'admitsAll'> =
-  {
-    shards: 'product',
-  };
+export const benchLog: Required<Pick<ClusterOptions, 'shards'>> & Partial<UserOptions> = { shards: 'product' };
+
+type UserOptions = Required<Pick<ClusterOptions, 'users' | 'agentAccounts' | 'admitsAll'>>;
 
 /** `one`: all users in one account. `agents`: each agent has an account of its own. */
+export const usersOf = (form: 'one' | 'agents'): UserOptions => ({
+  users: true,
+  admitsAll: true,
+  agentAccounts: form === 'agents',
+});
+
 export function useAccounts(form: 'one' | 'agents'): void {
-  Object.assign(benchLog, { users: true, admitsAll: true, agentAccounts: form === 'agents' } satisfies Partial<typeof benchLog>);
+  Object.assign(benchLog, usersOf(form));
 }
 
 export type Client = LoadProcess<ClientMethods>;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumPath, NO_CHROMIUM } from '../e2e/browser/chromium.ts';
 import { SHARDS } from '../support/cluster/cluster.ts';
+import { accounts } from './accounts.ts';
 import { adapters } from './adapters.ts';
 import { attack } from './attack.ts';
 import { benchLog, useAccounts } from './bench-cluster.ts';
@@ -61,6 +62,15 @@ test('a tiny run asks every kind of remote agent directly and through Hopline, w
     [4],
   );
   assert.equal(verdicts.length, 12);
+});
+
+test('a tiny comparison of accounts asks both clusters, in both orders', { timeout: 240_000 }, async () => {
+  const { answers, verdicts } = await runBench([accounts], 'tiny', () => {});
+  assert.deepEqual(
+    answers.map(({ failed, findings }) => failed ?? findings.length),
+    [2],
+  );
+  assert.equal(verdicts.length, 8);
 });
 
 test('a tiny log of stored tasks is filled, listed and restarted', { timeout: 240_000 }, async () => {

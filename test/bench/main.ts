@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { accounts } from './accounts.ts';
 import { adapters } from './adapters.ts';
 import { attack } from './attack.ts';
 import { useAccounts } from './bench-cluster.ts';
@@ -40,6 +41,7 @@ const QUESTIONS: Question[] = [
   load,
   fairness,
   attack,
+  accounts,
   coalescerTable,
   frameEncoding,
   exemplars,
@@ -64,10 +66,10 @@ try {
   process.exit(2);
 }
 
-async function bench({ quick, runs, accounts, json, questions: asked }: BenchOptions): Promise<void> {
-  if (accounts !== undefined) {
-    useAccounts(accounts);
-    console.log(`services have users of NATS, ${accounts === 'one' ? 'in one account' : 'and each agent an account of its own'}`);
+async function bench({ quick, runs, accounts: form, json, questions: asked }: BenchOptions): Promise<void> {
+  if (form !== undefined) {
+    useAccounts(form);
+    console.log(`services have users of NATS, ${form === 'one' ? 'in one account' : 'and each agent an account of its own'}`);
   }
   const questions = QUESTIONS.filter(({ name }) => asked.includes(name));
   const reports: BenchReport[] = [];

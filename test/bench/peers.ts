@@ -27,7 +27,7 @@ export type Peers = { remote: Remote; direct: Peer; through: Peer };
 /** A process for each remote agent, and a cluster that has all of them. */
 export async function startPeers(
   remotes: readonly Remote[],
-  options: Pick<ClusterOptions, 'env' | 'nats'> = {},
+  options: Omit<Partial<ClusterOptions>, 'agents'> = {},
 ): Promise<AsyncDisposable & { bench: BenchCluster; peers: Peers[] }> {
   const stack = new AsyncDisposableStack();
   const servers: { remote: Remote; server: LoadProcess<RemoteServerMethods>; url: string }[] = [];

@@ -44,8 +44,8 @@ const FAILURES = 7;
 /** HoplineWebhookFails fires after an hour. */
 const FAILING_MS = 2 * 3_600_000;
 
-/** Alerts on metrics of the kubelet, which rules.test.ts covers. */
-const OF_KUBERNETES = ['HoplineNatsVolumeNearlyFull'];
+/** A metric of the kubelet, and a full disk, which `npm run traffic` causes; rules.test.ts covers both. */
+const OF_KUBERNETES = ['HoplineNatsVolumeNearlyFull', 'HoplineNatsUnhealthy'];
 /** Ages of minutes and hours, which rules.test.ts covers. */
 const OF_AGES = ['HoplineInputsOld', 'HoplineWebhooksLate', 'HoplineRetentionNear', 'HoplineAgentSilent'];
 /** No service of this cluster has three processes; rules.test.ts covers it. */

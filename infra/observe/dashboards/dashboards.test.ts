@@ -23,7 +23,7 @@ const KNOWN = new Map(
   }),
 );
 /** Metrics of NATS, as `nats-metrics.ts` and prometheus-nats-exporter name them; `up` comes from Prometheus. */
-const OTHERS = /^(up|gnatsd_varz_(connections|slow_consumers|cpu|mem)|jetstream_(stream|consumer)_\w+)$/;
+const OTHERS = /^(up|gnatsd_varz_(connections|slow_consumers|cpu|mem)|gnatsd_healthz_status|jetstream_(stream|consumer)_\w+)$/;
 const OF_SCRAPE = ['job', 'instance', 'service', 'le'];
 const LABELS = new Set([...KNOWN.values()].flat());
 

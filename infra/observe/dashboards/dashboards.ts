@@ -640,6 +640,9 @@ const nats: Dashboard = {
         graph('Connections', 'Connections by server.', 'none', {
           '{{server_name}}': 'max by (server_name) (gnatsd_varz_connections)',
         }),
+        graph('Health', '1: /healthz of the server fails, because a stream cannot store or has not caught up.', 'none', {
+          '{{instance}}': 'max by (instance) (gnatsd_healthz_status)',
+        }),
         graph('Slow consumers', 'Connections that NATS cut because they read too slowly.', 'none', {
           '{{server_name}}': 'max by (server_name) (gnatsd_varz_slow_consumers)',
         }),

@@ -77,6 +77,7 @@ export const FAULT_KINDS = {
       ...REFUSALS,
       HoplineWritesFail: { because: 'the node leads streams and cannot store' },
       HoplineLogShortage: { because: 'a write was refused for lack of room' },
+      HoplineNatsUnhealthy: { because: 'a stream of the node cannot store until the node restarts' },
       HoplineProcessDown: { because: 'Kubernetes restarts the node, and its metrics with it' },
       HoplineShardRestarts: { because: 'the leaders of streams change' },
     },
