@@ -28,7 +28,7 @@ export type Answer = {
   wrong?: string[];
 };
 
-/** What happened to a client, at the time (milliseconds since 1970) when it happened. */
+/** An event of a client. `at`: milliseconds since 1970. */
 type ClientEvent = { at: number } & (
   | { asked: string }
   | { refused: string }
@@ -95,7 +95,7 @@ export class Load {
     return new Load(release, name);
   }
 
-  /** What the clients printed. `tail`: only so many of the last lines. Empty while the pod has no log. */
+  /** The lines that the clients printed. `tail`: only so many of the last ones. Empty while the pod has no log. */
   async lines(tail = -1): Promise<ClientLine[]> {
     const lines = await this.#release.kubectl('logs', this.#name, `--tail=${tail}`).catch(() => '');
     return lines.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as ClientLine]));

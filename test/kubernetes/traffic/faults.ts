@@ -10,7 +10,7 @@ import type { NodeVolumes } from './node-volumes.ts';
 import { forwardPort } from './port-forward.ts';
 import { openWorkStream } from './work-stream.ts';
 
-/** What a fault may use. */
+/** The cluster, the clients and the tools of a fault. */
 export type FaultTarget = {
   installation: Installation;
   random: Random;
@@ -95,7 +95,7 @@ async function visit({ installation, step, add, signal }: FaultTarget): Promise<
   return 'two pods of it';
 }
 
-/** What a drain does, without the mark on the node: evicted pods find no other node here. */
+/** Evicts pods as a drain does, but without the mark on the node, because evicted pods find no other node here. */
 async function drain({ installation, step, signal }: FaultTarget): Promise<string> {
   const { release, namespace } = installation;
   const pods = await step('the list of pods', () => installation.pods());

@@ -9,13 +9,13 @@ export type Struck = {
   fault: FaultName;
   beganAt: number;
   endedAt: number;
-  /** What it hit. */
+  /** The pods, bounds or settings that it hit. */
   detail: string;
   /** Steps that failed in spite of repetitions, such as a command of Kubernetes. */
   problems: string[];
 };
 
-/** What clients saw in the time of some faults. */
+/** Everything that clients saw in the time of some faults. */
 type Effects = {
   answers: number;
   lost: number;
@@ -71,7 +71,7 @@ const none = (): Effects => ({
 });
 
 /**
- * What clients saw, for each kind of fault and in all. An answer counts for the first fault in its time. `expected`: the text of every artifact of an answer;
+ * Counts the effects on clients, for each kind of fault and in all. An answer counts for the first fault in its time. `expected`: the text of every artifact of an answer;
  * `hash`: that of a whole answer.
  */
 export function effectsOf(
@@ -123,12 +123,12 @@ export function effectsOf(
         effects.longestSilenceMs = Math.max(effects.longestSilenceMs, line.silenceMs);
     }
   }
-  const rows = FAULT_NAMES.map(fault => {
+  const rows: Row[] = FAULT_NAMES.map(fault => {
     const own = struck.filter(one => one.fault === fault);
     const problems = own.flatMap(one => one.problems);
     return { name: FAULT_KINDS[fault].name, times: own.length, problems, ...(byFault.get(fault) ?? none()) };
   });
-  rows.push({ name: NO_FAULT as never, times: 0, problems: [], ...(byFault.get(undefined) ?? none()) });
+  rows.push({ name: NO_FAULT, times: 0, problems: [], ...(byFault.get(undefined) ?? none()) });
   return { rows, total };
 }
 
