@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createStreams, startNats } from '../support/nats/nats-server.ts';
 import { ATTACKS, type Attack, type AttackerMethods } from './attacker/main.ts';
 import { benchLog, startClient, startCluster } from './bench-cluster.ts';
 import { agesMs } from './load.ts';
@@ -28,6 +29,12 @@ const PLANS: Record<Size, Plan> = {
   tiny: { rounds: 1, questions: 2, tokens: 5 },
 };
 
+/**
+ * The same flood of inputs against a nats-server that Hopline does not use. It costs the machine what a flood costs it, so only the rest of
+ * what the attack costs others is a cost of sharing NATS and relays.
+ */
+const ELSEWHERE = 'inputs, to another nats-server';
+
 type Round = { first: Latency; age: Latency; attacks: number };
 
 /** How long do others wait while the stolen login of an agent does what NATS permits it, as fast as it can? Services have users of NATS. */
@@ -45,10 +52,13 @@ async function besideAttacks({ rounds, questions, tokens }: Plan): Promise<Findi
   const users = { users: true, admitsAll: true, agentAccounts: benchLog.agentAccounts ?? true };
   const { cluster } = stack.use(await startCluster({ agents, ...users }));
   const client = stack.use(startClient());
+  const other = await startNats();
+  stack.defer(() => other.stop());
+  await createStreams(other.url);
   const attacker = stack.use(new LoadProcess<AttackerMethods>(ATTACKER_MAIN));
   const ask = { url: cluster.url, text: 'begin', artifact: STREAMED, agent: VICTIM, count: questions, staggerMs: STAGGER_MS };
-  const round = async (kind?: Attack): Promise<Round> => {
-    if (kind !== undefined) await attacker.call('start', { servers: cluster.nats.url, agent: STOLEN, attack: kind });
+  const round = async (kind?: Attack, servers = cluster.nats.url): Promise<Round> => {
+    if (kind !== undefined) await attacker.call('start', { servers, agent: STOLEN, attack: kind });
     const taskIds = await client.call('ask', ask);
     const reports = await client.call('answers', { tokens });
     const attacks = kind === undefined ? 0 : await attacker.call('end');
@@ -60,9 +70,14 @@ async function besideAttacks({ rounds, questions, tokens }: Plan): Promise<Findi
     return { first, age: latencyOf(agesMs(reports, published)), attacks };
   };
   await round();
-  type Peer = Attack | 'quiet' | 'quiet again';
+  type Peer = Attack | typeof ELSEWHERE | 'quiet' | 'quiet again';
   const peers = Object.fromEntries(ATTACKS.map(kind => [kind, () => round(kind)])) as Record<Attack, () => Promise<Round>>;
-  const results = await interleave<Peer, Round>(rounds, { quiet: () => round(), ...peers, 'quiet again': () => round() });
+  const results = await interleave<Peer, Round>(rounds, {
+    quiet: () => round(),
+    ...peers,
+    [ELSEWHERE]: () => round('inputs', other.url),
+    'quiet again': () => round(),
+  });
   const quiet = [...results.quiet, ...results['quiet again']];
   const rowsOf = (name: string, found: Round[]) =>
     (['first', 'age'] as const).flatMap(what =>
@@ -72,7 +87,7 @@ async function besideAttacks({ rounds, questions, tokens }: Plan): Promise<Findi
         figure(spreadOf(found.map(({ attacks }) => attacks)).median),
       ]),
     );
-  const rows = [...rowsOf('quiet', quiet), ...ATTACKS.flatMap(kind => rowsOf(kind, results[kind]))];
+  const rows = [...rowsOf('quiet', quiet), ...([...ATTACKS, ELSEWHERE] as const).flatMap(kind => rowsOf(kind, results[kind]))];
   const slowest = Math.max(...quiet.map(({ first }) => first.p50));
   return {
     title: `attack: a stolen login of an agent, ${users.agentAccounts ? 'with an account of its own' : 'in one account'}`,

@@ -49,13 +49,14 @@ export const FAULT_KINDS = {
     },
   },
   drain: { name: 'drain: every pod is evicted', seconds: 270, alerts: { ...PAUSES, ...REFUSALS } },
-  upgrade: { name: 'helm upgrade with another setting', seconds: 100, alerts: { ...PAUSES, ...REFUSALS } },
+  upgrade: { name: 'helm upgrade of all services', seconds: 100, alerts: { ...PAUSES, ...REFUSALS } },
   nats: {
     name: 'rolling restart of NATS',
     seconds: 120,
     alerts: {
       ...PAUSES,
       HoplineShardRestarts: { because: 'a pause of NATS restarts every shard', withinMs: MINUTE_MS },
+      HoplineOwnersLost: { because: 'heartbeats do not arrive while their node restarts', withinMs: 2 * MINUTE_MS },
     },
   },
   certificates: { name: 'every certificate is replaced', seconds: 130, alerts: {} },

@@ -50,9 +50,9 @@ export const FAULTS: Readonly<Record<FaultName, (target: FaultTarget) => Promise
   agent: visit,
   drain,
   upgrade: async ({ installation, step }) => {
-    const setting = await step('helm upgrade', () => installation.changeSetting());
+    const change = await step('helm upgrade', () => installation.upgrade());
     await rolledOut(installation, step);
-    return setting;
+    return change;
   },
   nats: async ({ installation, step }) => {
     await step('rollout restart', () => installation.release.kubectl('rollout', 'restart', 'statefulset/hopline-nats'));

@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createAuthority, DAY_MS } from '../../integration/tls/certificates.ts';
-import { demoAgents, Release } from '../release.ts';
+import { CHART, demoAgents, Release } from '../release.ts';
 
 const RECORDING = fileURLToPath(new URL('../../../infra/local/demo/guide.jsonl', import.meta.url));
 export const NATS_NODES = 3;
@@ -21,14 +22,34 @@ export function recordedAnswer(): string {
 
 type Pod = { name: string; uid: string };
 
+/** A chart, and the image that its pods run: that of its version if undefined. */
+type Version = { chart: string; image: { repository: string; tag: string } | undefined };
+
+const NOW: Version = { chart: CHART, image: undefined };
+
+/** The folder of a version that `version-before.ts` made. Throws if it is not one. */
+function versionBefore(folder: string): Version {
+  const chart = join(folder, 'chart');
+  if (!existsSync(chart)) throw new Error(`HOPLINE_BEFORE must be a folder of test/kubernetes/version-before.ts, not ${folder}`);
+  return { chart, image: { repository: 'hopline', tag: 'before' } };
+}
+
 /** A release with two processes of each service, three NATS nodes, metrics, and TLS with certificates from Secrets. */
 export class Installation {
   readonly release = new Release('traffic');
   readonly authority = createAuthority('Authority of the traffic', CERTIFICATE_MS);
   /** Names of the certificates that were issued last. */
   subject = '';
+  readonly #before: Version | undefined;
+  #version: Version;
   #revision = 1;
   #rotations = 0;
+
+  /** `before`: folder of the version that is installed first, and to which each second upgrade returns. */
+  constructor(before = process.env.HOPLINE_BEFORE) {
+    this.#before = before === undefined ? undefined : versionBefore(before);
+    this.#version = this.#before ?? NOW;
+  }
 
   get namespace(): string {
     return this.release.namespace;
@@ -37,14 +58,24 @@ export class Installation {
   async install(): Promise<void> {
     await this.release.createNamespace();
     await this.rotateCertificates();
-    await this.release.upgrade(this.#values());
+    await this.#upgrade();
   }
 
-  /** Changes a setting of all services, which has no other effect than to replace them. Returns it. */
-  async changeSetting(): Promise<string> {
+  /**
+   * Replaces all services: by those of the other version if there is one, and else by the same with a setting that has no other effect.
+   * Returns the change.
+   */
+  async upgrade(): Promise<string> {
     this.#revision += 1;
-    await this.release.upgrade(this.#values());
-    return `revision ${this.#revision}`;
+    const imageBefore = await this.release.image();
+    if (this.#before !== undefined) this.#version = this.#version === NOW ? this.#before : NOW;
+    await this.#upgrade();
+    const image = await this.release.image();
+    return `revision ${this.#revision}${image === imageBefore ? '' : `, from ${imageBefore} to ${image}`}`;
+  }
+
+  async #upgrade(): Promise<void> {
+    await this.release.upgrade(this.#values(), this.#version.chart);
   }
 
   /** Replaces all three certificates, by others of the same authority. */
@@ -84,7 +115,9 @@ export class Installation {
   }
 
   #values(): object {
+    const { image } = this.#version;
     return {
+      ...(image !== undefined && { image }),
       agents: { guide: { ...demoAgents().guide, replicas: 2 } },
       notifier: { replicas: 2 },
       ingress: { tlsSecret: 'ingress-tls' },

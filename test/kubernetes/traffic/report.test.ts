@@ -25,12 +25,15 @@ test('answers, refusals and silences count for the fault in whose time they are,
     { at: 110_000, refused: 'q' },
     { at: 112_000, silenceMs: 2_500, question: 'q' },
     { at: 60_000, silenceMs: 900, question: 'q' },
+    { at: 63_000, silenceMs: 5_001, question: 'late' },
+    { at: 70_000, silenceMs: 5_000, question: 'q' },
   ];
   const killed = rowOf(lines, FAULT_KINDS.ingress.name);
   assert.deepEqual([killed.times, killed.answers, killed.refused, killed.longestSilenceMs], [1, 1, 1, 2_500]);
   const quiet = rowOf(lines, 'no fault');
-  assert.deepEqual([quiet.answers, quiet.refused, quiet.longestSilenceMs], [1, 0, 900]);
-  const { total } = effects(lines);
+  assert.deepEqual([quiet.answers, quiet.refused, quiet.longestSilenceMs], [1, 0, 5_001]);
+  const { total, silences } = effects(lines);
+  assert.deepEqual(silences, [{ at: 63_000, ms: 5_001, question: 'late', fault: undefined }]);
   assert.deepEqual([total.answers, total.lost, total.doubled, total.failed, total.refused], [2, 0, 0, 0, 1]);
 });
 
@@ -106,6 +109,9 @@ test('a run keeps its promises if nothing is lost, doubled, failed or without an
     '1 questions have no end',
     'tasks without a question: x',
     'tasks without an end: y',
+  ]);
+  assert.deepEqual(brokenPromises(reportOf({ tasks: 'the list of tasks could not be read' })), [
+    'the list of tasks could not be read',
   ]);
 });
 

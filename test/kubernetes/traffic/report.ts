@@ -28,6 +28,9 @@ type Effects = {
   longestSilenceMs: number;
 };
 
+/** A long time between two events of a task. `at`: its end, in milliseconds since 1970. */
+type Silence = { at: number; ms: number; question: string; fault: FaultName | undefined };
+
 type Row = Effects & { name: string; times: number; problems: string[] };
 
 /** Tasks that the log has and no question explains, and those that it lacks or that did not end. */
@@ -44,10 +47,11 @@ export type TrafficReport = {
   questions: number;
   /** Questions without an end. */
   unanswered: number;
-  /** Undefined: the list could not be read. */
-  tasks: TaskCounts | undefined;
+  /** A sentence: why they are not known. */
+  tasks: TaskCounts | string;
   rows: Row[];
   total: Effects;
+  silences: Silence[];
   struck: Struck[];
   /** A reason why nothing is known about alerts. */
   alertsMissing: string | undefined;
@@ -58,6 +62,8 @@ export type TrafficReport = {
 /** How long after a fault its effects may still reach clients. */
 const EFFECTS_MS = 15_000;
 const NO_FAULT = 'no fault';
+/** Silences above it are listed one by one. */
+const WANTED_SILENCE_MS = 5_000;
 
 const none = (): Effects => ({
   answers: 0,
@@ -78,8 +84,9 @@ export function effectsOf(
   lines: readonly ClientLine[],
   struck: readonly Struck[],
   { expected, hash }: { expected: string; hash: string },
-): { rows: Row[]; total: Effects } {
+): Pick<TrafficReport, 'rows' | 'total' | 'silences'> {
   const total = none();
+  const silences: Silence[] = [];
   const byFault = new Map<FaultName | undefined, Effects>();
   const of = (fault: FaultName | undefined): Effects[] => {
     const found = byFault.get(fault) ?? none();
@@ -119,8 +126,9 @@ export function effectsOf(
     } else if ('failed' in line) {
       fail(during(line.at, line.at), line.failed);
     } else if ('silenceMs' in line) {
-      for (const effects of of(during(line.at - line.silenceMs, line.at)))
-        effects.longestSilenceMs = Math.max(effects.longestSilenceMs, line.silenceMs);
+      const fault = during(line.at - line.silenceMs, line.at);
+      if (line.silenceMs > WANTED_SILENCE_MS) silences.push({ at: line.at, ms: line.silenceMs, question: line.question, fault });
+      for (const effects of of(fault)) effects.longestSilenceMs = Math.max(effects.longestSilenceMs, line.silenceMs);
     }
   }
   const rows: Row[] = FAULT_NAMES.map(fault => {
@@ -129,7 +137,8 @@ export function effectsOf(
     return { name: FAULT_KINDS[fault].name, times: own.length, problems, ...(byFault.get(fault) ?? none()) };
   });
   rows.push({ name: NO_FAULT, times: 0, problems: [], ...(byFault.get(undefined) ?? none()) });
-  return { rows, total };
+  silences.sort((a, b) => a.at - b.at);
+  return { rows, total, silences };
 }
 
 /** Compares the tasks in the log with those of the answers: each question has exactly one. */
@@ -150,7 +159,7 @@ export function brokenPromises({ total, unanswered, tasks }: TrafficReport): str
   if (total.doubled > 0) found.push(`${total.doubled} characters were doubled`);
   for (const [reason, count] of Object.entries(total.reasons)) found.push(`${count} times: ${reason}`);
   if (unanswered > 0) found.push(`${unanswered} questions have no end`);
-  if (tasks === undefined) return found;
+  if (typeof tasks === 'string') return [...found, tasks];
   if (tasks.surplus.length > 0) found.push(`tasks without a question: ${tasks.surplus.join(', ')}`);
   if (tasks.missing.length > 0) found.push(`tasks that the list lacks: ${tasks.missing.join(', ')}`);
   if (tasks.open.length > 0) found.push(`tasks without an end: ${tasks.open.join(', ')}`);
@@ -164,7 +173,7 @@ export function markdownOf(report: TrafficReport): string {
   const names = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const right = alerts.filter(({ explanation }) => explanation !== undefined).length;
   const paragraphs = [
-    `${date}, ${machine.commit}: ${minutes} minutes, seed ${seed}, ${clients} clients, ${struck.length} faults. ${questions} questions, ${total.answers} answers, ${unanswered} without an end; ${tasks === undefined ? 'the list of tasks could not be read' : `${tasks.listed} tasks in the log, ${tasks.surplus.length} of them without a question, ${tasks.open.length} without an end`}.`,
+    `${date}, ${machine.commit}: ${minutes} minutes, seed ${seed}, ${clients} clients, ${struck.length} faults. ${questions} questions, ${total.answers} answers, ${unanswered} without an end; ${typeof tasks === 'string' ? tasks : `${tasks.listed} tasks in the log, ${tasks.surplus.length} of them without a question, ${tasks.open.length} without an end`}.`,
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}; ${names.join(', ')}. The cores were busy for ${cpu.median} % of a minute at the median, ${cpu.highest} % at most.`,
     table(
       [
@@ -189,6 +198,11 @@ export function markdownOf(report: TrafficReport): string {
     one.problems.map(problem => `${clock(one.beganAt)} ${FAULT_KINDS[one.fault].name}: ${problem}`),
   );
   if (problems.length > 0) paragraphs.push(list('Steps of faults that failed', problems));
+  const silences = report.silences.map(
+    ({ at, ms, question, fault }) =>
+      `${clock(at - ms)} to ${clock(at)}, question ${question}: ${fault === undefined ? NO_FAULT : FAULT_KINDS[fault].name}`,
+  );
+  if (silences.length > 0) paragraphs.push(list(`Silences above ${WANTED_SILENCE_MS / 1_000} s`, silences));
   if (report.alertsMissing !== undefined) paragraphs.push(`Alerts: ${report.alertsMissing}.`);
   else if (alerts.length === 0) paragraphs.push('No alert fired.');
   else {

@@ -95,7 +95,7 @@ export async function runTraffic(options: TrafficOptions): Promise<TrafficReport
   let current = 'no fault';
   const found = machine();
   const versions = await versionsOf(installation);
-  const report = async (unanswered: number, tasks: TaskCounts | undefined): Promise<TrafficReport> => {
+  const report = async (unanswered: number, tasks: TaskCounts | string): Promise<TrafficReport> => {
     const all = lines.all();
     let missing = alertsMissing;
     const firings = await (alerts?.since(startMs) ?? Promise.resolve([])).catch(error => {
@@ -196,7 +196,7 @@ export async function runTraffic(options: TrafficOptions): Promise<TrafficReport
     print(
       `${name}: ${Math.round((one.endedAt - one.beganAt) / 1_000)} s; ${[one.detail, ...one.problems].filter(text => text !== '').join('; ')}`,
     );
-    options.onReport(await report(0, undefined));
+    options.onReport(await report(0, 'the run has not ended'));
   }
   await sleep(Math.max(0, endMs - Date.now()), undefined, { signal }).catch(() => {});
 
@@ -212,12 +212,12 @@ export async function runTraffic(options: TrafficOptions): Promise<TrafficReport
   const unanswered = all.filter(line => 'asked' in line).length - answered.length;
   const tasks = await step('the list of tasks', () => listTasks(installation)).then(
     listed => countTasks(listed, new Set(answered.map(({ task }) => task))),
-    error => void notes.push(`The list of tasks could not be read: ${firstLine(error)}`),
+    error => `the list of tasks could not be read: ${firstLine(error)}`,
   );
   for (const name of FAULT_NAMES.filter(kind => kinds.includes(kind) && !struck.some(({ fault }) => fault === kind)))
     notes.push(`No time for: ${FAULT_KINDS[name].name}.`);
   if (alerts !== undefined) await sleep(ALERTS_MS, undefined, { signal }).catch(() => {});
-  const final = await report(unanswered, tasks ?? undefined);
+  const final = await report(unanswered, tasks);
   options.onReport(final);
   print('removing the namespace');
   return final;

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { missingPrograms } from './cluster.ts';
+import { checkAnswers, Load } from './load.ts';
+import { serveMetrics } from './metrics-api.ts';
+import { demoAgents, Release } from './release.ts';
+
+const TIMEOUT_MS = 900_000;
+const missing = missingPrograms();
+const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
+const STREAMS = 200;
+/** Of a model. The recorded answer has 441 tokens, so it takes 22 s. */
+const TOKENS_PER_SECOND = 20;
+const SCALED = ['ingress', 'relay', 'supervisor'] as const;
+/** So low that the burst, on the two cores of a test, asks for more pods of each role. */
+const CPU = '50m';
+const MAX = 4;
+const POLL_MS = 2_000;
+/** Of a quiet role, instead of ten minutes. */
+const QUIET_SECONDS = 30;
+
+const release = new Release('autoscaling');
+const stack = new AsyncDisposableStack();
+
+type Scaler = { name: string; desired: number; current: number };
+
+async function scalers(): Promise<Scaler[]> {
+  const { items } = JSON.parse(await release.kubectl('get', 'hpa', '--output', 'json')) as {
+    items: { metadata: { name: string }; status: { desiredReplicas?: number; currentReplicas?: number } }[];
+  };
+  return items.map(({ metadata: { name }, status }) => ({
+    name,
+    desired: status.desiredReplicas ?? 0,
+    current: status.currentReplicas ?? 0,
+  }));
+}
+
+/** The numbers of pods that each autoscaler has wanted, one after another. */
+class Watched {
+  readonly #wanted = new Map<string, number[]>();
+
+  async look(): Promise<Map<string, number[]>> {
+    for (const { name, desired } of await scalers()) {
+      const before = this.#wanted.get(name) ?? [];
+      if (desired > 0 && before.at(-1) !== desired) this.#wanted.set(name, [...before, desired]);
+    }
+    return this.#wanted;
+  }
+}
+
+const values = (behavior: object) => ({
+  agents: { guide: { ...demoAgents().guide, entry: { ...demoAgents().guide.entry, pace: TOKENS_PER_SECOND }, replicas: 2 } },
+  pods: { resources: { requests: { cpu: '50m' } } },
+  ...behavior,
+  ...Object.fromEntries(SCALED.map(role => [role, { autoscaling: { enabled: true, min: 2, max: MAX, cpu: CPU } }])),
+});
+
+before(
+  async () => {
+    if (missing) return;
+    stack.defer(() => release.close());
+    await release.install(values({}));
+    await serveMetrics(stack, release);
+  },
+  { timeout: TIMEOUT_MS },
+);
+
+after(() => stack.disposeAsync());
+
+test(`a burst of ${STREAMS} streams adds pods, removes none, and cuts no stream`, options, async () => {
+  const watched = new Watched();
+  await watched.look();
+  const load = await Load.start(release, { name: 'burst', image: await release.image(), workers: STREAMS });
+  while ((await load.answers()).length < 2 * STREAMS) {
+    await watched.look();
+    await sleep(POLL_MS);
+  }
+  await load.finish(120);
+  const answers = await load.stop();
+  checkAnswers(`${STREAMS} streams`, answers);
+  const wanted = await watched.look();
+  process.stdout.write(`# pods wanted: ${[...wanted].map(([name, numbers]) => `${name} ${numbers.join(' ')}`).join('; ')}\n`);
+  assert.ok(
+    [...wanted.values()].some(numbers => numbers.length > 1),
+    'an autoscaler wanted more pods',
+  );
+  for (const [name, numbers] of wanted)
+    assert.deepEqual(
+      numbers,
+      numbers.toSorted((a, b) => a - b),
+      name,
+    );
+  assert.equal(
+    answers.reduce((sum, { drained, broken }) => sum + drained + broken, 0),
+    0,
+    'streams that were cut',
+  );
+});
+
+test('when the burst is over, pods are removed one by one, and their streams resume elsewhere', options, async () => {
+  const scaleDown = { stabilizationWindowSeconds: QUIET_SECONDS, policies: [{ type: 'Pods', value: 1, periodSeconds: 15 }] };
+  await release.upgrade(values({ autoscalingBehavior: { scaleDown } }));
+  const load = await Load.start(release, { name: 'few', image: await release.image(), workers: 2 });
+  while ((await scalers()).some(({ current }) => current > 2)) await sleep(POLL_MS);
+  await load.finish(120);
+  checkAnswers('after the burst', await load.stop());
+});
