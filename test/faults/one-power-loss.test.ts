@@ -137,7 +137,8 @@ function allCurrent(servers: readonly NatsServer[]): Promise<void> {
 
 /**
  * Ids of the records that the leader has. `n0` may become leader when it has caught up, as on a busy machine, and is then asked to step
- * down: it may keep records that the others do not have. They are not read through a consumer, because it might be placed on `n0`, where
+ * down. As long as it has not noticed that it is no longer the leader, it answers too; an answer lists the servers other than its author.
+ * It may keep records that the others do not have. They are not read through a consumer, because it might be placed on `n0`, where
  * nats-server 2.15.2 keeps records that the cluster has lost.
  */
 function idsOfLeader(servers: readonly NatsServer[]): Promise<Set<string>> {
@@ -149,6 +150,7 @@ function idsOfLeader(servers: readonly NatsServer[]): Promise<Set<string>> {
           await nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${INPUTS_STREAM}`);
           throw new Error('n0 is the leader');
         }
+        if (!cluster!.replicas!.some(({ name }) => name === 'n0')) throw new Error('n0 has answered, and was the leader');
         const ids = new Set<string>();
         for (let seq = state.first_seq; seq <= state.last_seq; seq += 1) {
           const stored = await jsm.streams.getMessage(INPUTS_STREAM, { seq });
