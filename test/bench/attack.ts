@@ -88,7 +88,8 @@ async function besideAttacks({ rounds, questions, tokens }: Plan): Promise<Findi
       ]),
     );
   const rows = [...rowsOf('quiet', quiet), ...([...ATTACKS, ELSEWHERE] as const).flatMap(kind => rowsOf(kind, results[kind]))];
-  const slowest = Math.max(...quiet.map(({ first }) => first.p50));
+  // The lowest priority does not keep an attack from sharing the caches and the memory of the machine, and two cores run both.
+  const slowest = Math.max(...[...quiet, ...results[ELSEWHERE]].map(({ first }) => first.p50));
   return {
     title: `attack: a stolen login of an agent, ${users.agentAccounts ? 'with an account of its own' : 'in one account'}`,
     table: { columns: ['others, ms', ...SPREAD_COLUMNS, 'attacks in a round'], rows },
@@ -96,7 +97,7 @@ async function besideAttacks({ rounds, questions, tokens }: Plan): Promise<Findi
       `${questions} questions a round, one every ${STAGGER_MS} ms, ${tokens} tokens each, ${TOKENS_PER_SECOND} a second; ${rounds} rounds`,
     ],
     targets: ATTACKS.map(kind => ({
-      name: `attack: ${kind}: question to first text, p50, ms, at most that of the slowest quiet round`,
+      name: `attack: ${kind}: question to first text, p50, ms, at most that of the slowest round without it, quiet or beside another nats-server`,
       wanted: { atMost: slowest },
       found: spreadOf(results[kind].map(({ first }) => first.p50)),
     })),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../kit/until.ts';
 import { missingPrograms } from './cluster.ts';
 import { checkAnswers, Load } from './load.ts';
 import { serveMetrics } from './metrics-api.ts';
@@ -10,15 +10,15 @@ const TIMEOUT_MS = 900_000;
 const missing = missingPrograms();
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 const STREAMS = 200;
-/** Of a model. The recorded answer has 441 tokens, so it takes 22 s. */
+/** The pace of a model. The recorded answer has 441 tokens, so it takes 22 s. */
 const TOKENS_PER_SECOND = 20;
 const SCALED = ['ingress', 'relay', 'supervisor'] as const;
 /** So low that the burst, on the two cores of a test, asks for more pods of each role. */
 const MILLICORES = 50;
 const MIN = 2;
 const MAX = 4;
-const POLL_MS = 2_000;
-/** Of a quiet role, instead of ten minutes. */
+const WAIT_MS_MAX = 300_000;
+/** After which a quiet role loses a pod, instead of ten minutes. */
 const QUIET_SECONDS = 30;
 
 const release = new Release('autoscaling');
@@ -75,10 +75,14 @@ before(
     await release.install(VALUES);
     await serveMetrics(stack, release);
     // The start of a process takes more than the target. Autoscalers that see it would add pods before the burst.
-    for (let used: number[] = []; used.length < MIN * SCALED.length || used.some(one => one > MILLICORES / 2); ) {
-      await sleep(POLL_MS);
-      used = await millicores();
-    }
+    await until(
+      async () => {
+        const used = await millicores();
+        return used.length >= MIN * SCALED.length && used.every(one => one < MILLICORES / 2);
+      },
+      'the pods are quiet',
+      WAIT_MS_MAX,
+    );
     await release.upgrade(SCALED_VALUES);
   },
   { timeout: TIMEOUT_MS },
@@ -88,13 +92,17 @@ after(() => stack.disposeAsync());
 
 test(`a burst of ${STREAMS} streams adds pods, removes none, and cuts no stream`, options, async () => {
   const watched = new Watched();
-  while ((await scalers()).some(({ desired }) => desired !== MIN)) await sleep(POLL_MS);
+  await until(async () => (await scalers()).every(({ desired }) => desired === MIN), 'autoscalers want few pods', WAIT_MS_MAX);
   await watched.look();
   const load = await Load.start(release, { name: 'burst', image: await release.image(), workers: STREAMS });
-  while ((await load.answers()).length < 2 * STREAMS) {
-    await watched.look();
-    await sleep(POLL_MS);
-  }
+  await until(
+    async () => {
+      await watched.look();
+      return (await load.answers()).length >= 2 * STREAMS;
+    },
+    'the answers',
+    WAIT_MS_MAX,
+  );
   await load.finish(120);
   const answers = await load.stop();
   checkAnswers(`${STREAMS} streams`, answers);
@@ -121,7 +129,7 @@ test('when the burst is over, pods are removed one by one, and their streams res
   const scaleDown = { stabilizationWindowSeconds: QUIET_SECONDS, policies: [{ type: 'Pods', value: 1, periodSeconds: 15 }] };
   await release.upgrade({ ...SCALED_VALUES, autoscalingBehavior: { scaleDown } });
   const load = await Load.start(release, { name: 'few', image: await release.image(), workers: 2 });
-  while ((await scalers()).some(({ current }) => current > MIN)) await sleep(POLL_MS);
+  await until(async () => (await scalers()).every(({ current }) => current === MIN), 'the pods of the burst leave', WAIT_MS_MAX);
   await load.finish(120);
   checkAnswers('after the burst', await load.stop());
 });

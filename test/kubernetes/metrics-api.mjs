@@ -25,7 +25,7 @@ async function read(path) {
   return promise;
 }
 
-/** Of the pods in a namespace that a selector selects. A pod without statistics is left out, as metrics-server leaves out young ones. */
+/** Lists the pods in a namespace that a selector selects. A pod without statistics is left out, as metrics-server leaves out young ones. */
 async function podMetrics(namespace, selector) {
   const [{ items: pods }, { items: nodes }] = await Promise.all([
     read(`/api/v1/namespaces/${namespace}/pods?labelSelector=${encodeURIComponent(selector)}`),

@@ -61,7 +61,7 @@ export class ReadService {
   readonly #feeds: Feeds;
   readonly #leases: SharedNext<Entry<LeaseValue>[]>;
   readonly #prefix: string;
-  /** Requests in progress by agent. */
+  /** Requests in progress by agent, kept until the budget of the agent is full again. */
   readonly #open = new Map<string, { count: number; budget: AnswerBudget }>();
 
   constructor(deps: ReadServiceDeps) {
@@ -100,7 +100,7 @@ export class ReadService {
     this.#open.set(agent, open);
     void this.#answer(new Answer(this.#deps.connection, msg.reply!), agent, request, open.budget).finally(() => {
       open.count -= 1;
-      if (open.count === 0) this.#open.delete(agent);
+      if (open.count === 0) setTimeout(() => open.count === 0 && this.#open.delete(agent), open.budget.fullInMs).unref();
     });
   }
 
@@ -110,6 +110,7 @@ export class ReadService {
       await budget.run(messagesFor(request, this.#deps.connection.layouts.shards), async () => {
         await this.#read(answer, agent, request);
         if (answer.count > FLUSHED_MESSAGES_MIN) await this.#deps.connection.nc.flush().catch(() => {});
+        return answer.count + 1;
       });
     } catch (error) {
       // A missing stream may be created later, but the agent must know that it is missing.
