@@ -33,6 +33,10 @@ const DEATH: FaultKind['alerts'] = {
 const REFUSALS: FaultKind['alerts'] = {
   HoplineRequestsFail: { because: 'new messages are refused', withinMs: 5 * MINUTE_MS },
 };
+/** A rolling update of NATS, which the image of another version causes as well. */
+const HEARTBEATS: FaultKind['alerts'] = {
+  HoplineOwnersLost: { because: 'heartbeats do not arrive while their node restarts', withinMs: 2 * MINUTE_MS },
+};
 /** A killed ingress cannot answer what it had accepted, and its Service names it until Kubernetes notices. */
 const CUT = {
   failures: /: (ECONNREFUSED|ECONNRESET|UND_ERR_SOCKET|EHOSTUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
@@ -49,14 +53,18 @@ export const FAULT_KINDS = {
     },
   },
   drain: { name: 'drain: every pod is evicted', seconds: 270, alerts: { ...PAUSES, ...REFUSALS } },
-  upgrade: { name: 'helm upgrade of all services', seconds: 100, alerts: { ...PAUSES, ...REFUSALS } },
+  upgrade: {
+    name: 'helm upgrade of all services',
+    seconds: 100,
+    alerts: { ...PAUSES, ...REFUSALS, ...HEARTBEATS },
+  },
   nats: {
     name: 'rolling restart of NATS',
     seconds: 120,
     alerts: {
       ...PAUSES,
       HoplineShardRestarts: { because: 'a pause of NATS restarts every shard', withinMs: MINUTE_MS },
-      HoplineOwnersLost: { because: 'heartbeats do not arrive while their node restarts', withinMs: 2 * MINUTE_MS },
+      ...HEARTBEATS,
     },
   },
   certificates: { name: 'every certificate is replaced', seconds: 130, alerts: {} },
