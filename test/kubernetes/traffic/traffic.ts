@@ -2,13 +2,14 @@ import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { machine } from '../../bench/measure/machine.ts';
 import { Random } from '../../simulator/random.ts';
+import { prometheusMissing } from '../../support/prometheus.ts';
 import { type Answer, type ClientLine, isAnswer, Load } from '../load.ts';
 import { judgeFirings } from './alerts.ts';
 import { FAULT_KINDS, FAULT_NAMES, type FaultName } from './fault-kinds.ts';
 import { FAULTS } from './faults.ts';
 import { Installation, recordedAnswer } from './installation.ts';
 import { NodeVolumes } from './node-volumes.ts';
-import { prometheusMissing, type WatchedAlerts, watchAlerts } from './prometheus.ts';
+import { type WatchedAlerts, watchAlerts } from './prometheus.ts';
 import { countTasks, effectsOf, type Struck, type TaskCounts, type TrafficReport } from './report.ts';
 import { drawSchedule, fits } from './schedule.ts';
 
@@ -86,7 +87,7 @@ export async function runTraffic(options: TrafficOptions): Promise<TrafficReport
   }
   const hash = hashOf(await warmAnswers());
 
-  const alertsMissing = prometheusMissing();
+  const alertsMissing = prometheusMissing && `not evaluated, because ${prometheusMissing}`;
   const alerts: WatchedAlerts | undefined = alertsMissing === undefined ? await watchAlerts(stack, release.namespace) : undefined;
   const cpu = new BusyCores();
   const struck: Struck[] = [];
