@@ -401,7 +401,18 @@ export const METRICS = {
     unit: '{record}',
     meaning: 'Stored input records that a relay could not read or apply',
     services: ['relay'],
-    labels: { reason: ['not_a_record', 'malformed_input', 'unknown_version', 'too_deep', 'wrong_writer', 'not_applicable'] },
+    labels: {
+      reason: [
+        'not_a_record',
+        'malformed_input',
+        'unknown_version',
+        'too_deep',
+        'wrong_writer',
+        'not_applicable',
+        'too_many_tasks',
+        'too_many_unknown_tasks',
+      ],
+    },
   },
   appendDuration: {
     name: 'hopline.append.duration',

@@ -1,12 +1,16 @@
+import type { Writer } from '@hopline/events';
 import type { RejectedInput } from '@hopline/log';
 import { type HopMetrics, inTrace, LINE, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
 
 /**
  * A rejected record. `malformed input`: the relay read the record, but not one of its inputs. `not applicable`: it failed to apply the record.
+ * `too many tasks`: see CreationBudget. `too many unknown tasks`: see UnknownTasks.
  * `error`: only its name is logged, never its message.
  */
 export type RejectedRecord = Omit<RejectedInput, 'fault'> & {
-  fault: RejectedInput['fault'] | 'malformed input' | 'not applicable';
+  fault: RejectedInput['fault'] | 'malformed input' | 'not applicable' | 'too many tasks' | 'too many unknown tasks';
+  /** Whose input it is, if that is known. */
+  writer?: Writer;
   error?: unknown;
 };
 
@@ -32,7 +36,7 @@ export class RejectedRecords {
     this.#now = now;
   }
 
-  add({ seq, taskId, fault, error, trace }: RejectedRecord): void {
+  add({ seq, taskId, fault, error, trace, writer }: RejectedRecord): void {
     const reason = snakeWord(fault);
     this.#metrics.recordsRejected.add(1, { reason });
     const minute = Math.floor(this.#now() / MINUTE_MS);
@@ -41,7 +45,12 @@ export class RejectedRecords {
     this.#minute = minute;
     this.#lines += 1;
     if (this.#lines > REJECTED_LINES_PER_MINUTE_MAX) return;
-    const fields = { raw_seq: seq, reason, ...(error instanceof Error && { code: error.name }) };
+    const fields = {
+      raw_seq: seq,
+      reason,
+      ...(writer !== undefined && { writer }),
+      ...(error instanceof Error && { code: error.name }),
+    };
     const logger = taskLogger(this.#logger, taskId);
     inTrace(trace, () => logger.warn({ ...fields, ...(suppressed > 0 && { suppressed }) }, LINE.inputRejected));
   }

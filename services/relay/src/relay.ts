@@ -4,6 +4,7 @@ import { shardOf } from '@hopline/events';
 import { type FactLog, factsId, isInFirstLayout, type Log, type LogExtent, Semaphore, type ShardProgress } from '@hopline/log';
 import { LEASE_HEARTBEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger } from '@hopline/telemetry';
+import { CreationBudget } from './creation-budget.ts';
 import { EndedLists } from './ended-lists.ts';
 import { IndexWrites } from './index-writes.ts';
 import { ListMigration } from './list-migration.ts';
@@ -20,6 +21,7 @@ import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 import { TenantBytesWrites } from './tenant-bytes-writes.ts';
 import { TurnWaits } from './turn-waits.ts';
+import { UnknownTasks } from './unknown-tasks.ts';
 import { WaitingInputs } from './waiting-inputs.ts';
 
 export type RelayDeps = {
@@ -81,7 +83,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const paths = new PathMeasurement({ log, metrics, logger, now: () => performance.now(), pauseMs: deps.pathPauseMs });
   const tenantBytes = new TenantBytesWrites({ log, logger });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, { log, index, shown, waits, paths, tenantBytes, tasks }),
+    context: shardContext(deps, identity, { log, index, shown, waits, paths, tenantBytes, tasks, migration }),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -218,10 +220,16 @@ function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   };
 }
 
+type ShardEffects = SideEffectsOptions & {
+  tenantBytes: TenantBytesWrites;
+  tasks: Pick<ShardTasks, 'reopen' | 'mayBeOpen'>;
+  migration: Pick<ListMigration, 'listedIn'>;
+};
+
 function shardContext(
   deps: RelayDeps,
   identity: string,
-  { tenantBytes, tasks, ...effects }: SideEffectsOptions & { tenantBytes: TenantBytesWrites; tasks: Pick<ShardTasks, 'reopen'> },
+  { tenantBytes, tasks, migration, ...effects }: ShardEffects,
 ): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics, logger } = deps;
   const rejectedRecords = new RejectedRecords(metrics, logger);
@@ -232,6 +240,9 @@ function shardContext(
     facts: log.facts,
     leadershipOf: leaderships(log.facts),
     begins: new Semaphore(BEGINS_AT_ONCE_MAX),
+    unknownTasks: new UnknownTasks(),
+    creations: new CreationBudget(),
+    mayBeOpen: (taskId, shard) => migration.listedIn(shard).listed !== true || tasks.mayBeOpen(taskId, shard),
     coalesce: deps.coalesce,
     layouts: () => log.layouts,
     indexedSeq: async taskId => {

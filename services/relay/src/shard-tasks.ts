@@ -46,6 +46,8 @@ export class ShardTasks {
   readonly #open = new Map<string, OpenTask>();
   /** The ids of these tasks by shard. A relay that stops releases hundreds of shards, and may have a hundred thousand open tasks. */
   readonly #openOf = new Map<number, Set<string>>();
+  /** The owned shards whose open tasks have been read. */
+  readonly #read = new Set<number>();
   /** The owned shards. A shard that is released and taken again has a new signal. */
   readonly #owned = new Map<number, AbortController>();
 
@@ -55,6 +57,14 @@ export class ShardTasks {
 
   get open(): ReadonlyMap<string, OpenTask> {
     return this.#open;
+  }
+
+  /**
+   * Whether the task may be open: false only if it is not, and all open tasks of its shard have been read. A task that begins is in the
+   * memory of its shard until its entry is stored.
+   */
+  mayBeOpen(taskId: string, shard: number): boolean {
+    return this.#open.has(taskId) || !this.#read.has(shard);
   }
 
   begin(shard: number): void {
@@ -67,6 +77,7 @@ export class ShardTasks {
   end(shard: number): void {
     this.#owned.get(shard)?.abort();
     if (!this.#owned.delete(shard)) return;
+    this.#read.delete(shard);
     this.#options.ended.forget(shard);
     for (const taskId of this.#openOf.get(shard) ?? []) this.#drop(taskId);
     this.#openOf.delete(shard);
@@ -164,6 +175,7 @@ export class ShardTasks {
       this.apply(taskId, task);
       if (value.generation === 0 && now() - value.at > UNSTORED_MS_MAX) doubtful.push([taskId, task, key]);
     }
+    this.#read.add(shard);
     for (const [taskId, task, key] of doubtful) if (!signal.aborted) await this.#verify(taskId, task, key);
   }
 

@@ -3,8 +3,10 @@ import { Layouts } from '@hopline/events';
 import { Semaphore } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
+import { CreationBudget } from './creation-budget.ts';
 import { logger } from './relay.test-kit.ts';
 import type { ShardContext } from './shard.ts';
+import { UnknownTasks } from './unknown-tasks.ts';
 import { WaitingInputs } from './waiting-inputs.ts';
 
 /** Context of a shard of an in-memory log that has only this one. Side effects do nothing, and any fault fails the test. */
@@ -16,6 +18,9 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     waiting: new WaitingInputs(() => performance.now()),
     leadershipOf: async shard => (await facts.extent()).ofShard(shard).leadership,
     begins: new Semaphore(Number.POSITIVE_INFINITY),
+    unknownTasks: new UnknownTasks(),
+    creations: new CreationBudget(),
+    mayBeOpen: () => true,
     layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,
     owned: { at: 0, cause: 'fresh' },

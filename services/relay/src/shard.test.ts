@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, InputRecord } from '@hopline/events';
-import { HistoryLost } from '@hopline/log';
+import { HistoryLost, type InputLog, type StoredInput } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { until, untilTick } from '../../../test/kit/until.ts';
+import { CREATIONS_AT_ONCE_MAX } from './creation-budget.ts';
 import { metricsOf, shardContext } from './shard.test-kit.ts';
 import { ENDED_IDLE_MS, IDLE_MS, RELAY_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
+import { UNKNOWN_TASKS_MAX } from './unknown-tasks.ts';
 
 const message = (messageId: string): InputRecord => ({
   v: 1,
@@ -268,6 +270,70 @@ test('a task whose work waits for room in the queue stays in memory, because onl
     room.resolve();
     await untilTick(() => shard.checkpoint >= seq);
     assert.equal(tasksAt(4 * IDLE_MS), 0);
+  } finally {
+    await shard.stop();
+  }
+});
+
+test('tasks that an agent names and that are not open are looked for one after another; beyond 1,024 they are rejected, and a question waits for none', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const more = 6;
+  const answer = Promise.withResolvers<void>();
+  let looks = 0;
+  const faults: string[] = [];
+  const reasons: string[] = [];
+  const shard = shardOf(log, {
+    mayBeOpen: taskId => !taskId.startsWith('unknown'),
+    indexedSeq: async taskId => {
+      if (!taskId.startsWith('unknown')) return undefined;
+      looks += 1;
+      await answer.promise;
+    },
+    metrics: metricsOf(reason => reasons.push(reason)),
+    onRejectedRecord: ({ fault, writer }) => faults.push(`${fault} of ${writer}`),
+  });
+  shard.start();
+  try {
+    for (let n = 0; n < UNKNOWN_TASKS_MAX + more; n += 1)
+      await log.inputs.append(`unknown-${n}`, agent(1, 'TASK_STATE_WORKING'), { id: `i${n}` });
+    const { seq } = await log.inputs.append('question', MESSAGE, { id: 'question' });
+    await until(async () => (await log.facts.last('question')) !== undefined);
+    assert.equal(looks, 1);
+    assert.deepEqual(faults, Array(more).fill('too many unknown tasks of agent.echo'));
+    answer.resolve();
+    await until(() => shard.checkpoint >= seq);
+    assert.equal(looks, UNKNOWN_TASKS_MAX);
+    assert.deepEqual(reasons, Array(UNKNOWN_TASKS_MAX).fill('unknown_task'));
+  } finally {
+    answer.resolve();
+    await shard.stop();
+  }
+});
+
+test('an agent begins 1,024 tasks of its own at once, and further messages are rejected; those of clients are not limited', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const more = 3;
+  const faults: string[] = [];
+  const { inputs } = log;
+  // Messages of clients pass ingress. Those that the server of an agent appends are stored as its own, in this test all at the same time.
+  const asStored = (input: StoredInput): StoredInput =>
+    input.taskId.startsWith('own') ? { ...input, writer: 'agent.echo', storedAt: 1 } : input;
+  const ofAgent = {
+    extent: () => inputs.extent(),
+    unread: (shard: number, after: number) => inputs.unread(shard, after),
+    async *readShard(...args: Parameters<InputLog['readShard']>) {
+      for await (const input of inputs.readShard(...args)) yield asStored(input);
+    },
+  } as Partial<InputLog> as InputLog;
+  const shard = shardOf(log, { inputs: ofAgent, onRejectedRecord: ({ fault, writer }) => faults.push(`${fault} of ${writer}`) });
+  shard.start();
+  try {
+    for (let n = 0; n < CREATIONS_AT_ONCE_MAX + more; n += 1) await inputs.append(`own-${n}`, message(`m${n}`), { id: `i${n}` });
+    const { seq } = await inputs.append('client', message('c'), { id: 'c' });
+    await until(() => shard.checkpoint >= seq);
+    assert.deepEqual(faults, Array(more).fill('too many tasks of agent.echo'));
+    for (const taskId of ['own-0', `own-${CREATIONS_AT_ONCE_MAX - 1}`, 'client']) assert.ok(await log.facts.last(taskId), taskId);
+    assert.equal(await log.facts.last(`own-${CREATIONS_AT_ONCE_MAX}`), undefined);
   } finally {
     await shard.stop();
   }

@@ -10,10 +10,12 @@ import {
   type StoredInput,
   type Unread,
 } from '@hopline/log';
+import type { CreationBudget } from './creation-budget.ts';
 import type { PipelineContext } from './pipeline-context.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 import { StoredRecords } from './stored-records.ts';
 import { TaskPipeline } from './task-pipeline.ts';
+import type { UnknownTask, UnknownTasks } from './unknown-tasks.ts';
 import type { WaitingInputs } from './waiting-inputs.ts';
 
 /**
@@ -25,7 +27,7 @@ export const RELAY_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task that has had no input for this long is evicted from memory. Its next input loads it from the log. */
 export const IDLE_MS = 30_000;
 /**
- * The same time for a task that has ended. It is shorter, because few inputs follow the end, and every checkpoint visits each task in
+ * The same time for a task that has ended, or that was never there. It is shorter, because few inputs follow the end, and every checkpoint visits each task in
  * memory.
  */
 export const ENDED_IDLE_MS = 2_000;
@@ -52,7 +54,15 @@ export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
    * thousands of requests.
    */
   begins: Semaphore;
+  /** Both are shared by the shards of the relay. */
+  unknownTasks: UnknownTasks;
+  creations: CreationBudget;
+  /** Whether the task may be open. Only a relay that has read all open tasks of the shard knows that it is not. */
+  mayBeOpen: (taskId: string, shard: number) => boolean;
 };
+
+/** An agent has used up what it may cost others. */
+type AgentFault = 'too many tasks' | 'too many unknown tasks';
 
 /** A task in memory. Inputs wait while its newest record is being read. */
 type LoadedTask = {
@@ -64,6 +74,8 @@ type LoadedTask = {
    * milliseconds.
    */
   unfolded: { readonly seqs: number[]; readonly storedAt: number[] };
+  /** While the task waits for its look (UnknownTasks). */
+  unknown: UnknownTask | undefined;
   /** Records read since the last check. */
   sinceForgotten: number;
   /**
@@ -226,6 +238,10 @@ export class Shard {
     const task = this.#tasks.get(input.taskId);
     // A blocked task folds nothing, so further inputs of it are not kept.
     if (task?.blockedAt !== undefined) return;
+    if (task?.unknown !== undefined && isOfAgent(input) && !task.unknown.add(input.bytes)) {
+      this.#reject(input, 'too many unknown tasks');
+      return;
+    }
     if (task !== undefined) noteRead(task, input);
     if (task?.pipeline !== undefined) {
       task.pipeline.accept(input);
@@ -238,12 +254,39 @@ export class Shard {
         waiting: [input],
         waitingBytes: input.bytes,
         unfolded: { seqs: [input.seq], storedAt: [input.storedAt] },
+        unknown: undefined,
         sinceForgotten: 0,
       };
       this.#tasks.set(input.taskId, loading);
-      if (createsTask(input)) this.#continue(input.taskId, loading, 'new');
-      else this.#load(input.taskId, loading).catch(error => this.#fail(error));
+      const fault = this.#beginTask(input, loading);
+      if (fault === undefined) return;
+      this.#tasks.delete(input.taskId);
+      this.#reject(input, fault);
     }
+  }
+
+  #reject({ seq, taskId, writer, trace }: StoredInput, fault: AgentFault): void {
+    this.#context.onRejectedRecord({ seq, taskId, fault, writer, ...(trace && { trace }) });
+  }
+
+  /** Begins with a task that was not in memory. Returns a fault if it must not. */
+  #beginTask(input: StoredInput, task: LoadedTask): AgentFault | undefined {
+    const { taskId, writer, storedAt } = input;
+    const { creations, unknownTasks, mayBeOpen } = this.#context;
+    const load = () => this.#load(taskId, task).catch(error => this.#fail(error));
+    if (isOfAgent(input)) {
+      if (mayCreateTask(input)) {
+        if (!creations.admit(writer, storedAt)) return 'too many tasks';
+      } else if (!mayBeOpen(taskId, this.index)) {
+        const unknown = unknownTasks.admit(writer, input.bytes, async () => (this.#stop.signal.aborted ? undefined : load()));
+        if (unknown === undefined) return 'too many unknown tasks';
+        task.unknown = unknown;
+        return undefined;
+      }
+    }
+    if (createsTask(input)) this.#continue(taskId, task, 'new');
+    else void load();
+    return undefined;
   }
 
   async #load(taskId: string, task: LoadedTask): Promise<void> {
@@ -277,6 +320,7 @@ export class Shard {
       onFailure: error => this.#fail(error),
     });
     task.pipeline = pipeline;
+    task.unknown = undefined;
     for (const input of task.waiting) pipeline.accept(input);
     task.waiting = [];
     task.waitingBytes = 0;
@@ -317,7 +361,7 @@ export class Shard {
     for (const [taskId, { pipeline }] of this.#tasks) {
       if (pipeline?.isIdle !== true) continue;
       const { aggregate, lastInputAt } = pipeline;
-      const isEnded = aggregate !== undefined && isTerminal(aggregate.state);
+      const isEnded = aggregate === undefined || isTerminal(aggregate.state);
       if (now - lastInputAt < (isEnded ? ENDED_IDLE_MS : IDLE_MS)) continue;
       pipeline.stop();
       this.#tasks.delete(taskId);
@@ -333,6 +377,9 @@ export class Shard {
     this.#context.onFailure(error);
   }
 }
+
+/** Code of teams may hold the login of an agent; all other writers are services of Hopline. */
+const isOfAgent = ({ writer }: StoredInput): boolean => writer.startsWith('agent.');
 
 function hasMalformed({ record }: StoredInput): boolean {
   return 'inputs' in record && record.inputs.some(({ kind }) => kind === 'malformed');
@@ -367,4 +414,8 @@ function unfoldedOf(task: LoadedTask): LoadedTask['unfolded'] {
  */
 function createsTask({ record, isLive }: StoredInput): boolean {
   return isLive === true && record.from === 'client' && record.input.kind === 'message' && record.input.creates === true;
+}
+
+function mayCreateTask({ record }: StoredInput): boolean {
+  return record.from === 'client' && record.input.kind === 'message' && record.input.continues !== true;
 }
