@@ -209,6 +209,9 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
 /** Number of shards whose checks run at the same time. A check takes milliseconds, and makes up to 16 requests at once. */
 const BEGINS_AT_ONCE_MAX = 8;
 
+/** Enough for thousands of open tasks in the second after a takeover. Each load makes some five requests. */
+const AGENT_LOADS_AT_ONCE_MAX = 64;
+
 /** Shards that start together share one reading of the leaderships. */
 function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   let reading: Promise<LogExtent> | undefined;
@@ -242,6 +245,7 @@ function shardContext(
     begins: new Semaphore(BEGINS_AT_ONCE_MAX),
     unknownTasks: new UnknownTasks(),
     creations: new CreationBudget(),
+    agentLoads: new Semaphore(AGENT_LOADS_AT_ONCE_MAX),
     mayBeOpen: (taskId, shard) => migration.listedIn(shard).listed !== true || tasks.mayBeOpen(taskId, shard),
     coalesce: deps.coalesce,
     layouts: () => log.layouts,

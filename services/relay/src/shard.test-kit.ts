@@ -20,6 +20,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     begins: new Semaphore(Number.POSITIVE_INFINITY),
     unknownTasks: new UnknownTasks(),
     creations: new CreationBudget(),
+    agentLoads: new Semaphore(1),
     mayBeOpen: () => true,
     layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,

@@ -310,6 +310,46 @@ test('tasks that an agent names and that are not open are looked for one after a
   }
 });
 
+test('until the open tasks of a shard have been read, every task may be one; then the waiting ones are looked for one after another', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const more = 6;
+  const [first, others] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let [looks, isRead] = [0, false];
+  const faults: string[] = [];
+  const shard = shardOf(log, {
+    mayBeOpen: taskId => !isRead || taskId === 'open',
+    indexedSeq: async taskId => {
+      if (taskId === 'question') return undefined;
+      looks += 1;
+      await (looks === 1 ? first : others).promise;
+    },
+    metrics: metricsOf(() => {}),
+    onRejectedRecord: ({ fault }) => faults.push(fault),
+  });
+  shard.start();
+  try {
+    const count = UNKNOWN_TASKS_MAX + more;
+    for (let n = 0; n < count; n += 1) await log.inputs.append(`unknown-${n}`, agent(1, 'TASK_STATE_WORKING'), { id: `i${n}` });
+    await log.inputs.append('question', MESSAGE, { id: 'question' });
+    const { seq } = await log.inputs.append('open', agent(1, 'TASK_STATE_WORKING'), { id: 'open' });
+    await until(async () => (await log.facts.last('question')) !== undefined);
+    await until(() => shard.taskCount === count + 2);
+    assert.equal(looks, 1, 'the test kit has one slot for them');
+    isRead = true;
+    first.resolve();
+    // All but the first one, which was loaded, and those that wait.
+    await until(() => faults.length === more - 1);
+    others.resolve();
+    await until(() => shard.checkpoint >= seq);
+    assert.equal(looks, 1 + UNKNOWN_TASKS_MAX + 1);
+    assert.deepEqual(faults, Array(more - 1).fill('too many unknown tasks'));
+  } finally {
+    first.resolve();
+    others.resolve();
+    await shard.stop();
+  }
+});
+
 test('an agent begins 1,024 tasks of its own at once, and further messages are rejected; those of clients are not limited', async () => {
   const log = createMemoryLog({ shards: 1 });
   const more = 3;

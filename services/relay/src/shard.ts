@@ -54,9 +54,10 @@ export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
    * thousands of requests.
    */
   begins: Semaphore;
-  /** Both are shared by the shards of the relay. */
+  /** These are shared by the shards of the relay. `agentLoads`: open tasks that agents name and that are being loaded. */
   unknownTasks: UnknownTasks;
   creations: CreationBudget;
+  agentLoads: Semaphore;
   /** Whether the task may be open. Only a relay that has read all open tasks of the shard knows that it is not. */
   mayBeOpen: (taskId: string, shard: number) => boolean;
 };
@@ -272,21 +273,39 @@ export class Shard {
   /** Begins with a task that was not in memory. Returns a fault if it must not. */
   #beginTask(input: StoredInput, task: LoadedTask): AgentFault | undefined {
     const { taskId, writer, storedAt } = input;
-    const { creations, unknownTasks, mayBeOpen } = this.#context;
-    const load = () => this.#load(taskId, task).catch(error => this.#fail(error));
-    if (isOfAgent(input)) {
-      if (mayCreateTask(input)) {
-        if (!creations.admit(writer, storedAt)) return 'too many tasks';
-      } else if (!mayBeOpen(taskId, this.index)) {
-        const unknown = unknownTasks.admit(writer, input.bytes, async () => (this.#stop.signal.aborted ? undefined : load()));
-        if (unknown === undefined) return 'too many unknown tasks';
-        task.unknown = unknown;
-        return undefined;
-      }
-    }
+    const { creations, mayBeOpen } = this.#context;
+    const isOwn = isOfAgent(input) && mayCreateTask(input);
+    if (isOwn && !creations.admit(writer, storedAt)) return 'too many tasks';
     if (createsTask(input)) this.#continue(taskId, task, 'new');
-    else void load();
+    else if (!isOfAgent(input) || isOwn) this.#load(taskId, task).catch(error => this.#fail(error));
+    else if (mayBeOpen(taskId, this.index)) this.#loadOpen(input, task).catch(error => this.#fail(error));
+    else if (!this.#lookFor(input, task)) return 'too many unknown tasks';
     return undefined;
+  }
+
+  /** Loads a task that an agent names and that may be open: any task, until the open tasks of the shard have been read. */
+  async #loadOpen(input: StoredInput, task: LoadedTask): Promise<void> {
+    const { agentLoads, mayBeOpen } = this.#context;
+    const release = await agentLoads.acquire(this.#stop.signal);
+    if (release === undefined) return;
+    try {
+      if (mayBeOpen(input.taskId, this.index)) return await this.#load(input.taskId, task);
+    } finally {
+      release();
+    }
+    if (this.#lookFor(input, task)) return;
+    if (!task.waiting.every(isOfAgent)) return this.#load(input.taskId, task);
+    this.#tasks.delete(input.taskId);
+    for (const waiting of task.waiting) this.#reject(waiting, 'too many unknown tasks');
+  }
+
+  /** False if too many tasks of the writer wait for their look. */
+  #lookFor({ taskId, writer }: StoredInput, task: LoadedTask): boolean {
+    const look = async () => {
+      if (!this.#stop.signal.aborted) await this.#load(taskId, task).catch(error => this.#fail(error));
+    };
+    task.unknown = this.#context.unknownTasks.admit(writer, task.waitingBytes, look);
+    return task.unknown !== undefined;
   }
 
   async #load(taskId: string, task: LoadedTask): Promise<void> {

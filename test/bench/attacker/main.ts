@@ -1,6 +1,6 @@
 import { constants, setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readSubject } from '@hopline/events';
+import { Layouts, rawSubject, readSubject, SHARDS_DEFAULT } from '@hopline/events';
 import { userName, WORK_STREAM } from '@hopline/log-jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { answerCalls } from '../measure/load-process.ts';
@@ -20,6 +20,9 @@ const BURST_PAUSE_MS = 20;
 const CONNECTIONS = 1_100;
 const ANSWER_MS_MAX = 5_000;
 
+/** Those of a log that was made with the defaults. */
+const LAYOUTS = Layouts.one(SHARDS_DEFAULT);
+
 export const ATTACKS = ['inputs', 'reads', 'pulls', 'acknowledgements', 'refused messages', 'connections'] as const;
 export type Attack = (typeof ATTACKS)[number];
 type StartParams = { servers: string; agent: string; attack: Attack };
@@ -33,9 +36,16 @@ async function start({ servers, agent, attack }: StartParams): Promise<void> {
   const login = { servers, user: userName(user), pass: user, reconnect: false };
   const [consumer, inbox] = [`agent-${agent}`, `_INBOX.hopline.agent.${agent}`];
   const nc = await connect({ ...login, inboxPrefix: inbox });
-  const record = JSON.stringify({ v: 1, at: 1, from: user, input: { kind: 'text', text: 'x'.repeat(200) } });
+  const producer = { id: 'p', agent, turn: 1, attempt: 1 };
+  const record = JSON.stringify({
+    v: 1,
+    at: 1,
+    from: producer,
+    n: 1,
+    inputs: [{ kind: 'text', lane: 'l', tokens: ['x'.repeat(200)] }],
+  });
   const attacks: Record<Attack, () => Promise<number>> = {
-    inputs: () => requests(nc, n => [`a2a.raw.00.flood-${n}.${user}`, record]),
+    inputs: () => requests(nc, n => [rawSubject(`flood-${n}`, LAYOUTS, user), record]),
     reads: () => requests(nc, () => [readSubject(agent), '{"op":"listed"}']),
     pulls: () => requests(nc, () => [`$JS.API.CONSUMER.MSG.NEXT.${WORK_STREAM}.${consumer}`, '{"batch":1,"no_wait":true}']),
     acknowledgements: () => messages(nc, n => [`$JS.ACK.${WORK_STREAM}.${consumer}.1.${n}.${n}.1.0`, `${inbox}.${n}`]),
