@@ -14,7 +14,7 @@ test('an agent begins 1,024 tasks at once, and 200 in each second after that; ot
   assert.equal(admitted(budget, 'a', 3_600_000, 5_000), CREATIONS_AT_ONCE_MAX);
 });
 
-test('the time is that of the log: a backlog of an hour is admitted at once, and an older message is no refill', () => {
+test('the time is that of the log: a backlog of an hour is admitted at once, and an older message refills nothing', () => {
   const budget = new CreationBudget();
   for (let second = 0; second < 3_600; second += 1)
     assert.equal(admitted(budget, 'a', second * 1_000, CREATIONS_PER_SECOND_MAX), CREATIONS_PER_SECOND_MAX);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNKNOWN_BYTES_MAX, UNKNOWN_TASKS_MAX, UnknownTasks } from './unknown-tasks.ts';
 
-/** Looks that end when they are told to, and the names of those that have begun. */
+/** Looks that the test ends, and the names of those that have begun. */
 function looks() {
   const tasks = new UnknownTasks();
   const begun: string[] = [];
