@@ -1,4 +1,4 @@
-import type { ClusterInfo, JetStreamManager } from '@nats-io/jetstream';
+import type { ClusterInfo, JetStreamManager, StreamInfo } from '@nats-io/jetstream';
 
 /** The followers of a leader that was silent for less than this have not elected another one: nats-server waits for 4 to 9 s. */
 const ELECTION_MS_MIN = 4_000;
@@ -37,6 +37,16 @@ export class Leaders {
     const [answer] = await Promise.all([get(), asked]);
     if (!this.#leads(stream)) throw deposed(stream);
     return answer;
+  }
+
+  /**
+   * The state of a stream. Rejects like `read`: a deposed leader, and a server that has just come back, answer with the records that they
+   * have, so the stream seems to have lost its end.
+   */
+  async info(stream: string): Promise<StreamInfo> {
+    const info = await this.#jsm.streams.info(stream);
+    if (this.#replicas > 1 && silentMsOf(info.cluster) >= ELECTION_MS_MIN) throw deposed(stream);
+    return info;
   }
 
   #leads(stream: string): boolean {

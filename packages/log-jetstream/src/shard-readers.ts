@@ -401,7 +401,7 @@ class SharedReading {
   /** The sequence at which a new consumer begins. */
   async #beginAt(options: RetryOptions): Promise<number> {
     const { stream } = this.#options;
-    const info = () => this.#connection.jsm.streams.info(stream);
+    const info = () => this.#connection.leaders.info(stream);
     const { last_seq: lastSeq } = (await retry(this.#connection, stream, info, options)).state;
     for (const open of this.#shards.values()) open.beforeLive = Math.min(open.beforeLive, lastSeq);
     this.#returnToEnd((await this.#hasLostTail(lastSeq, options)) ? 0 : lastSeq);
