@@ -4,7 +4,7 @@ import type { AgentInput, InputRecord } from '@hopline/events';
 import { HistoryLost, type InputLog, type StoredInput } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { until, untilTick } from '../../../test/kit/until.ts';
-import { CREATIONS_AT_ONCE_MAX } from './creation-budget.ts';
+import { CreationBudget } from './creation-budget.ts';
 import { metricsOf, shardContext } from './shard.test-kit.ts';
 import { ENDED_IDLE_MS, IDLE_MS, RELAY_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
@@ -350,9 +350,9 @@ test('until the open tasks of a shard have been read, every task may be one; the
   }
 });
 
-test('an agent begins 1,024 tasks of its own at once, and further messages are rejected; those of clients are not limited', async () => {
+test('messages with which an agent begins more tasks of its own than its budget has are rejected; those of clients are not limited', async () => {
   const log = createMemoryLog({ shards: 1 });
-  const more = 3;
+  const [atOnce, more] = [8, 3];
   const faults: string[] = [];
   const { inputs } = log;
   // Messages of clients pass ingress. Those that the server of an agent appends are stored as its own, in this test all at the same time.
@@ -365,15 +365,19 @@ test('an agent begins 1,024 tasks of its own at once, and further messages are r
       for await (const input of inputs.readShard(...args)) yield asStored(input);
     },
   } as Partial<InputLog> as InputLog;
-  const shard = shardOf(log, { inputs: ofAgent, onRejectedRecord: ({ fault, writer }) => faults.push(`${fault} of ${writer}`) });
+  const shard = shardOf(log, {
+    inputs: ofAgent,
+    creations: new CreationBudget(atOnce),
+    onRejectedRecord: ({ fault, writer }) => faults.push(`${fault} of ${writer}`),
+  });
   shard.start();
   try {
-    for (let n = 0; n < CREATIONS_AT_ONCE_MAX + more; n += 1) await inputs.append(`own-${n}`, message(`m${n}`), { id: `i${n}` });
+    for (let n = 0; n < atOnce + more; n += 1) await inputs.append(`own-${n}`, message(`m${n}`), { id: `i${n}` });
     const { seq } = await inputs.append('client', message('c'), { id: 'c' });
     await until(() => shard.checkpoint >= seq);
     assert.deepEqual(faults, Array(more).fill('too many tasks of agent.echo'));
-    for (const taskId of ['own-0', `own-${CREATIONS_AT_ONCE_MAX - 1}`, 'client']) assert.ok(await log.facts.last(taskId), taskId);
-    assert.equal(await log.facts.last(`own-${CREATIONS_AT_ONCE_MAX}`), undefined);
+    for (const taskId of ['own-0', `own-${atOnce - 1}`, 'client']) assert.ok(await log.facts.last(taskId), taskId);
+    assert.equal(await log.facts.last(`own-${atOnce}`), undefined);
   } finally {
     await shard.stop();
   }
