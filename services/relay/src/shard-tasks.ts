@@ -175,6 +175,7 @@ export class ShardTasks {
       this.apply(taskId, task);
       if (value.generation === 0 && now() - value.at > UNSTORED_MS_MAX) doubtful.push([taskId, task, key]);
     }
+    if (signal.aborted) return;
     this.#read.add(shard);
     for (const [taskId, task, key] of doubtful) if (!signal.aborted) await this.#verify(taskId, task, key);
   }
