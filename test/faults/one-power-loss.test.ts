@@ -137,7 +137,7 @@ function allCurrent(servers: readonly NatsServer[]): Promise<void> {
 
 /**
  * Ids of the records that the leader has. `n0` may become leader when it has caught up, as on a busy machine, and is then asked to step
- * down. As long as it has not noticed that it is no longer the leader, it answers too; an answer lists the servers other than its author.
+ * down. A former leader also answers until it notices the election. Its answers can be recognized: each lists only the other servers.
  * It may keep records that the others do not have. They are not read through a consumer, because it might be placed on `n0`, where
  * nats-server 2.15.2 keeps records that the cluster has lost.
  */

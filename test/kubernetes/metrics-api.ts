@@ -41,7 +41,7 @@ export async function serveMetrics(stack: AsyncDisposableStack, release: Release
       apiVersion: `${group}/v1`,
       kind: 'ClusterRoleBinding',
       ...clusterObject,
-      roleRef: { apiGroup: group, kind: 'ClusterRole', ...{ name: clusterObject.metadata.name } },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', ...clusterObject.metadata },
       subjects,
     },
     {

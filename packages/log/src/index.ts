@@ -131,6 +131,7 @@ export {
   tenantBytesKey,
 } from './tenant-bytes.ts';
 export { TextPace } from './text-pace.ts';
+export { TokenBucket } from './token-bucket.ts';
 export type { WakeUps } from './wake-ups.ts';
 export {
   isWebhookCountKey,

@@ -1,4 +1,5 @@
 import type { Writer } from '@hopline/events';
+import { TokenBucket } from '@hopline/log';
 
 /** Tasks that the server of one agent may begin in a second, on average, at one relay: about as many as a relay creates on one core. */
 export const CREATIONS_PER_SECOND_MAX = 2_000;
@@ -14,22 +15,22 @@ export const CREATIONS_AT_ONCE_MAX = 16_384;
  * The clock is the time at which the log has stored the messages, so a relay that reads an old backlog rejects none of it.
  */
 export class CreationBudget {
-  readonly #writers = new Map<Writer, { left: number; atMs: number }>();
-  readonly #atOnce: number;
+  readonly #writers = new Map<Writer, TokenBucket>();
+  readonly #burst: number;
+  #newestAt = 0;
 
-  constructor(atOnce = CREATIONS_AT_ONCE_MAX) {
-    this.#atOnce = atOnce;
+  constructor(burst = CREATIONS_AT_ONCE_MAX) {
+    this.#burst = burst;
   }
 
-  /** `storedAt`: epoch milliseconds. */
+  /** `storedAt`: epoch milliseconds. The shards of a relay read at different paces, so an earlier time counts as the newest one. */
   admit(writer: Writer, storedAt: number): boolean {
-    const budget = this.#writers.get(writer) ?? { left: this.#atOnce, atMs: storedAt };
-    this.#writers.set(writer, budget);
-    const refilled = (Math.max(0, storedAt - budget.atMs) / 1_000) * CREATIONS_PER_SECOND_MAX;
-    budget.left = Math.min(this.#atOnce, budget.left + refilled);
-    budget.atMs = Math.max(budget.atMs, storedAt);
-    if (budget.left < 1) return false;
-    budget.left -= 1;
+    this.#newestAt = Math.max(this.#newestAt, storedAt);
+    const rate = { perSecond: CREATIONS_PER_SECOND_MAX, burst: this.#burst };
+    const bucket = this.#writers.get(writer) ?? new TokenBucket(rate, this.#newestAt);
+    this.#writers.set(writer, bucket);
+    if (bucket.waitMs(1, this.#newestAt) > 0) return false;
+    bucket.take(1, this.#newestAt);
     return true;
   }
 }

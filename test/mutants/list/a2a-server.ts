@@ -193,17 +193,6 @@ export const A2A_SERVER_MUTANTS: readonly Mutant[] = [
     tests: [PUSH_TEST],
   },
   {
-    name: 'an idle caller saves up requests without limit',
-    edits: [
-      {
-        file: 'packages/a2a-server/src/quotas/token-bucket.ts',
-        from: 'this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#atMs) * perSecond) / 1_000);',
-        to: 'this.#tokens += burst * 0 + ((nowMs - this.#atMs) * perSecond) / 1_000;',
-      },
-    ],
-    tests: ['packages/a2a-server/src/quotas/token-bucket.test.ts'],
-  },
-  {
     name: 'two callers of a tenant that read at once count its new webhooks twice less',
     edits: [
       {

@@ -233,4 +233,15 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     edits: [{ file: 'packages/log/src/semaphore.ts', from: 'this.#waiting.delete(grant);\n', to: '' }],
     tests: ['packages/log/src/semaphore.test.ts'],
   },
+  {
+    name: 'an idle caller saves up requests without limit',
+    edits: [
+      {
+        file: 'packages/log/src/token-bucket.ts',
+        from: 'this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#atMs) * perSecond) / 1_000);',
+        to: 'this.#tokens += burst * 0 + ((nowMs - this.#atMs) * perSecond) / 1_000;',
+      },
+    ],
+    tests: ['packages/log/src/token-bucket.test.ts'],
+  },
 ];

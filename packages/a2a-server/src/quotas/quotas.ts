@@ -1,13 +1,13 @@
 import { A2AError } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role } from '@hopline/events';
 import type { Log, WebhookUsage } from '@hopline/log';
+import { TokenBucket } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 import { OpenTasksCount } from './open-tasks-count.ts';
 import { partyKeysOf } from './parties.ts';
 import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
-import { TokenBucket } from './token-bucket.ts';
 import { WebhookUsages } from './webhook-usages.ts';
 
 /** `stream`: an event stream or a blocking send. `request`: a send that does not wait for the turn, or a cancel. */

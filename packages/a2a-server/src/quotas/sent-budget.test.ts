@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { TokenBucket } from '@hopline/log';
 import { SentBudget } from './sent-budget.ts';
-import { TokenBucket } from './token-bucket.ts';
 
 const bucketOf = (perSecond: number, burst: number) => new TokenBucket({ perSecond, burst }, performance.now());
 

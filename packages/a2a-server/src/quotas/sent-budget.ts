@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TokenBucket } from './token-bucket.ts';
+import type { TokenBucket } from '@hopline/log';
 
 /** Longest wait before a response that exceeds its caller's budget checks again whether it may continue and whether its client has left. */
 const PACE_MS_MAX = 1_000;

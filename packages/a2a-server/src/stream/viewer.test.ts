@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Fact } from '@hopline/events';
-import { LogUnavailable } from '@hopline/log';
+import { LogUnavailable, TokenBucket } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import { untilTick } from '../../../../test/kit/until.ts';
@@ -9,7 +9,6 @@ import type { A2AServer } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { LIMITS } from '../limits.ts';
 import { SentBudget } from '../quotas/sent-budget.ts';
-import { TokenBucket } from '../quotas/token-bucket.ts';
 import { openServer } from '../server.test-kit.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';

@@ -1,3 +1,5 @@
+import { TokenBucket } from '@hopline/log';
+
 /**
  * Messages that the answers to one agent may have on their way at once, from the log to the relay and from the relay to the agent. A request of a few bytes
  * asks for hundreds of them, and all share the connection of the relay with its facts. While a relay answered 256 requests for leases at once, a flood of
@@ -17,9 +19,7 @@ type Waiting = { messages: number; begin: () => void };
 export class AnswerBudget {
   #used = 0;
   readonly #waiting: Waiting[] = [];
-  /** Messages that may be sent now; negative after an answer that had more. */
-  #level = MESSAGES_AT_ONCE_MAX;
-  #levelAtMs = performance.now();
+  readonly #rate = new TokenBucket({ perSecond: MESSAGES_PER_SECOND_MAX, burst: MESSAGES_AT_ONCE_MAX }, performance.now());
   #timer: NodeJS.Timeout | undefined;
 
   /**
@@ -36,8 +36,7 @@ export class AnswerBudget {
     try {
       sent = await answer();
     } finally {
-      this.#refill();
-      this.#level -= sent;
+      this.#rate.take(sent, performance.now());
       this.#used -= part;
       this.#begin();
     }
@@ -45,23 +44,15 @@ export class AnswerBudget {
 
   /** Milliseconds until the agent may send as much as one that has sent nothing. */
   get fullInMs(): number {
-    this.#refill();
-    return ((MESSAGES_AT_ONCE_MAX - this.#level) / MESSAGES_PER_SECOND_MAX) * 1_000;
-  }
-
-  #refill(): void {
-    const nowMs = performance.now();
-    const more = ((nowMs - this.#levelAtMs) / 1_000) * MESSAGES_PER_SECOND_MAX;
-    this.#level = Math.min(MESSAGES_AT_ONCE_MAX, this.#level + more);
-    this.#levelAtMs = nowMs;
+    return this.#rate.waitMs(MESSAGES_AT_ONCE_MAX, performance.now());
   }
 
   #begin(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
       if (this.#used + next.messages > MESSAGES_AT_ONCE_MAX) return;
-      this.#refill();
-      if (this.#level <= 0) {
-        this.#beginLater();
+      const waitMs = this.#rate.waitMs(1, performance.now());
+      if (waitMs > 0) {
+        this.#beginIn(waitMs);
         return;
       }
       this.#waiting.shift();
@@ -70,13 +61,10 @@ export class AnswerBudget {
     }
   }
 
-  #beginLater(): void {
-    this.#timer ??= setTimeout(
-      () => {
-        this.#timer = undefined;
-        this.#begin();
-      },
-      Math.ceil(((1 - this.#level) / MESSAGES_PER_SECOND_MAX) * 1_000),
-    );
+  #beginIn(waitMs: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#begin();
+    }, waitMs);
   }
 }
